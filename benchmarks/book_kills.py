@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import yaml
 
-from bandana.flows.books.book import BudgetBook
-from bandana.flows.books.spending import cost_of_all
+from bandana.flows.annexes.books.bookkeeping.book import BudgetBook
+from bandana.flows.annexes.books.bookkeeping.spending import cost_of_all
 from bandana.flows.running.settings import DataFolder
 from bandana.flows.running.store import Store
 from bandana.flows.spec.own_data import pinned

@@ -18,9 +18,9 @@ from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
-from bandana.flows.books.book import BudgetBook, DataSet
-from bandana.flows.books.chain import CHARGED, SETTLED, Entry, seal
-from bandana.flows.books.spending import Charge
+from bandana.flows.annexes.books.bookkeeping.book import BudgetBook, DataSet
+from bandana.flows.annexes.books.bookkeeping.chain import CHARGED, SETTLED, Entry, seal
+from bandana.flows.annexes.books.bookkeeping.spending import Charge
 from bandana.flows.keys.content import canonical
 from bandana.privacy_core import ApproxDP, GaussianEvent
 from benchmarks.result import Result

@@ -54,9 +54,7 @@ def calibrate(
     model: Annotated[str | None, option("Trust model: central, joint, shuffle or local; all if not given.")] = None,
     guarantee: Annotated[str | None, option("renyi, pure, approximate or zcdp; all that there are if not given.")] = None,
     epsilon: Annotated[float | None, real_option("Epsilon of the claim.")] = None,
-    delta: Annotated[
-        float | None, real_option("Delta of the claim; for Renyi DP and zCDP, where epsilon is shown.")
-    ] = None,
+    delta: Annotated[float | None, real_option("Delta of the claim; for Renyi DP and zCDP, where epsilon is shown.")] = None,
     alpha: Annotated[float | None, real_option("Renyi order of the claim.")] = None,
     rho: Annotated[float | None, real_option("Rho of a zero-concentrated claim.")] = None,
     reading: Annotated[str | None, option("How the print is read where it is ambiguous; `all` for every one.")] = None,

@@ -33,10 +33,9 @@ class failures:  # noqa: N801  (read as: with failures(debug))
 
 def explain(error: BaseException) -> tuple[str, int]:
     """What to tell the user of a failure, and the exit code."""
-    from bandana.flows.books.chain import BookError
     from bandana.flows.keys.identity import OtherCodeError
     from bandana.flows.running.prefect_health import ServerError
-    from bandana.flows.spec.mistakes import SpecError
+    from bandana.flows.spec.mistakes import BookError, SpecError
     from bandana.flows.tracking.errors import TrackingError
 
     chain = [error]

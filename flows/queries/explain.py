@@ -20,7 +20,7 @@ from bandana.flows.running.store import Store
 from bandana.flows.spec.cell_checks import check_cells
 from bandana.flows.spec.plan import Cell, Plan
 from bandana.flows.spec.roles import Role
-from bandana.flows.suites.charges import forecast, without_book
+from bandana.flows.suites.charging import book_keeper
 from bandana.flows.suites.play import is_played
 from bandana.flows.suites.work import evidence_of
 
@@ -73,7 +73,7 @@ def explain(
         "horizon": spec.horizon,
         "unit": unit_of([environment.describe() for environment in plan.environments]),
         "replications": spec.replications,
-        "books": [*without_book(plan.environments), *(forecast(waiting, data) if "benchmark" in steps else [])],
+        "books": book_keeper().forecast(plan, waiting if "benchmark" in steps else (), data),
         "cells": cells,
         "beside": {
             str(role): sum(cell.role is role for cell in beside) if "benchmark" in steps else 0

@@ -30,6 +30,10 @@ class SpecError(ValueError):
         super().__init__(fitted(message))
 
 
+class BookError(RuntimeError):
+    """A budget book that cannot be used, or a run that it refuses; the message is one line, and nothing was drawn."""
+
+
 def fitted(message: str) -> str:
     """The message with every line printable and no longer than `LONGEST_LINE`; long words and values lose their middle."""
     return "\n".join(_fitted_line(printable(line)) for line in message.split("\n"))

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from bandana.audits.contents import PROVENANCE
-from bandana.flows.books.chain import BookError
 from bandana.flows.keys.provenance import Making
 from bandana.flows.running.store import BENCHMARK as BENCHMARK
 from bandana.flows.running.store import Store
+from bandana.flows.spec.mistakes import BookError
 from bandana.flows.spec.plan import Block
 from bandana.flows.suites import replicates
-from bandana.flows.suites.charges import Charged, charge
+from bandana.flows.suites.charging import Charged, book_keeper
 from bandana.privacy_core import BudgetExceeded
 
 BOOK = "book"
@@ -29,7 +29,7 @@ def benchmark_block(block: Block, store: Store) -> tuple[dict[str, np.ndarray], 
     """
     if (found := store.load(BENCHMARK, block.key)) is not None:
         return found
-    making, charged = Making(), charge(block)
+    making, charged = Making(), book_keeper().charge(block)
     if charged is None:
         arrays, description = replicates.play(block)
     else:
@@ -47,7 +47,7 @@ def _play_charged(block: Block, charged: Charged) -> tuple[dict[str, np.ndarray]
         arrays, description = replicates.play(block, charged.reserved)
     except BudgetExceeded as error:
         raise BookError(
-            f"{charged.book.name}: {block.cell.name} would spend more than its claim, for which it was charged, and was "
+            f"{charged.place}: {block.cell.name} would spend more than its claim, for which it was charged, and was "
             f"stopped before it drew more noise: {error}"
         ) from error
     description[BOOK] = charged.settle(description.pop("events"))

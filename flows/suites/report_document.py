@@ -20,7 +20,7 @@ from bandana.flows.spec.plan import Cell, Plan
 from bandana.flows.spec.roles import Role
 from bandana.flows.spec.spec import Spec
 from bandana.flows.suites.audit_report import FORMATS, evidence_field, evidence_file, rendered, write_document
-from bandana.flows.suites.book_summary import books_of
+from bandana.flows.suites.charging import book_keeper
 from bandana.flows.suites.comparisons import comparisons, twin_of
 from bandana.flows.suites.play import BENCHMARK, is_played
 from bandana.flows.suites.power_curve import power_curve
@@ -69,7 +69,7 @@ def assemble(plan: Plan, spec_text: str, store: Store) -> dict[str, Any]:
         "created": made["ended"],
         "deployment": None if spec.deployment is None else spec.deployment.shown(),
         "people": _people(plan),
-        "books": books_of(spec, is_played=bool(played)),
+        "books": book_keeper().summaries(plan, is_played=bool(played)),
         "environments": [environment.describe() for environment in plan.environments],
         "audits": [entry | {"power": power_curve(entry)} for entry in entries],
         "benchmark": _benchmark(plan, played, store) if played else None,

@@ -20,7 +20,7 @@ from bandana.flows.running.settings import DataFolder
 from bandana.flows.running.store import Store, link
 from bandana.flows.spec.plan import Block, Cell, Plan
 from bandana.flows.spec.spec import Spec
-from bandana.flows.suites.charges import check_affords
+from bandana.flows.suites.charging import book_keeper
 from bandana.flows.suites.play import benchmark_block, is_played
 from bandana.flows.suites.summaries import audit_record, benchmark_record, summarize_cell
 from bandana.flows.suites.work import (
@@ -73,7 +73,7 @@ def benchmark(plan: Plan, folder: DataFolder, workers: Workers, tracker: Tracker
     suite, cells, blocks = plan.spec.name, plan.played, plan.blocks()
     store, journal = Store(folder.results), Journal(folder.journal(suite))
     missing = [block for block in blocks if not is_played(block, store)]
-    check_affords(missing)
+    book_keeper().check_affords(missing)
     journal.begin("benchmark started", suite=suite, cells=len(cells), blocks=len(blocks), missing=len(missing))
     results = workers.completed(partial(_play, store), [(block, block.key) for block in missing])
     waiting = Counter(block.cell.name for block in missing)

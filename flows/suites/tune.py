@@ -15,9 +15,8 @@ from bandana.flows.spec.own_data import pinned
 from bandana.flows.spec.plan import Cell, Plan
 from bandana.flows.spec.spec import Spec
 from bandana.flows.spec.tuned import PRIVATE_RULE, RULE, Tried, Tuned, choose, question, seed_of_tuning, text_of
-from bandana.flows.suites.charges import check_affords
+from bandana.flows.suites.charging import book_keeper
 from bandana.flows.suites.play import is_played
-from bandana.flows.suites.private_choice import charge_of_choice, choose_privately
 from bandana.flows.suites.step_flows import benchmark
 from bandana.flows.suites.summaries import summarize_cell
 
@@ -38,7 +37,7 @@ def tune(spec: Spec, trials: Mapping[float, Plan], data: str, resources: Resourc
     waiting = [block for each in cells.values() for cell in each for block in cell.blocks() if not is_played(block, store)]
     known = _chosen_before(spec)
     first = cells[tuning.values[0]]
-    check_affords(waiting, [charge_of_choice(cell) for cell in first if _is_private(cell) and cell.name not in known])
+    book_keeper().check_affords(waiting, [cell for cell in first if _is_private(cell) and cell.name not in known])
     for plan in plans.values():
         benchmark(plan, data, resources)
     tried: dict[str, list[Tried]] = {}
@@ -47,7 +46,7 @@ def tune(spec: Spec, trials: Mapping[float, Plan], data: str, resources: Resourc
         finals = [summarize_cell(cells[value][place], store)["finals"] for value in tuning.values]
         if _is_private(cell):
             means = [float(found.mean()) for found in finals]
-            chosen[cell.name] = known.get(cell.name) or tuning.values[choose_privately(cell, means)]
+            chosen[cell.name] = known.get(cell.name) or tuning.values[book_keeper().choose(cell, means)]
             tried[cell.name] = [Tried(value=value, mean=None, low=None, high=None) for value in tuning.values]
         else:
             ends = [mean_interval(found)._asdict() for found in finals]

@@ -21,7 +21,7 @@ from bandana.flows.spec.cell_checks import is_built_at_once
 from bandana.flows.spec.mistakes import SpecError
 from bandana.flows.spec.plan import Cell
 from bandana.flows.suites import own_replays, replays
-from bandana.flows.suites.charges import check_has_no_book
+from bandana.flows.suites.charging import book_keeper
 from bandana.privacy_core import ReproducibleNoise
 
 AUDIT, AUDIT_PART = "audit", "audit-part"
@@ -62,7 +62,7 @@ def audit_cell(cell: Cell, store: Store) -> Outcome:
     if (found := stored_audit(cell, store)) is not None:
         return found
     if cell.environment.shows("values"):  # else no audit meets the rows of a file
-        check_has_no_book(cell.environment)
+        book_keeper().check_has_no_book(cell.environment)
     making = Making()
     about = partial(about_audits, made=cell.audit_code)
     if cell.entry.stated:

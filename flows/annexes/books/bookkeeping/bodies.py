@@ -6,7 +6,17 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from bandana.flows.books.chain import CHARGED, CHECKPOINT, EXTENDED, FORMAT, OPENED, REPAIRED, SETTLED, BookError, Entry
+from bandana.flows.annexes.books.bookkeeping.chain import (
+    CHARGED,
+    CHECKPOINT,
+    EXTENDED,
+    FORMAT,
+    OPENED,
+    REPAIRED,
+    SETTLED,
+    Entry,
+)
+from bandana.flows.spec.mistakes import BookError
 
 _LONGEST = 110
 """Characters of a reason; with the book's name and the entry, the line stays below 200."""

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from bandana.audits.contents import PROVENANCE
-from bandana.flows.books import seeds, spending
-from bandana.flows.books.known import DataSet, Earlier
-from bandana.flows.books.spending import Charge
+from bandana.flows.annexes.books.bookkeeping import seeds, spending
+from bandana.flows.annexes.books.bookkeeping.known import DataSet, Earlier
+from bandana.flows.annexes.books.bookkeeping.spending import Charge
 from bandana.flows.keys.content import content_key
 from bandana.flows.running.store import BENCHMARK, Store
 from bandana.flows.spec.plan import REPRODUCIBLE

@@ -8,8 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bandana.flows.books import spending
-from bandana.flows.books.spending import Charge
+from bandana.audits.claims import parse
+from bandana.flows.annexes.books.bookkeeping import spending
+from bandana.flows.annexes.books.bookkeeping.spending import Charge
+from bandana.flows.spec.budgets import BudgetSpec
 from bandana.privacy_core import (
     ApproxDP,
     Exact,
@@ -27,6 +29,7 @@ from bandana.privacy_core import (
     ReproducibleNoise,
     Span,
 )
+from bandana.privacy_core.checks import LEAST_LEVEL, MOST_DELTA, MOST_LEVEL
 
 BUDGET = ApproxDP(3.0, 1e-6)
 
@@ -123,3 +126,14 @@ def test_of_a_run_without_noise_nothing_composes():
 @given(st.dictionaries(events | st.sampled_from([PureEvent(0.3)]), st.integers(1, 10**6), max_size=4))
 def test_events_are_read_as_they_were_written(found):
     assert spending.read(spending.written(found)) == found
+
+
+@pytest.mark.parametrize("epsilon", [LEAST_LEVEL, 1e-3, 1.0, 1e3, MOST_LEVEL])
+@pytest.mark.parametrize("delta", [None, 1e-300, 1e-12, MOST_DELTA])
+def test_the_arithmetic_of_budgets_carries_every_level_that_is_taken(epsilon, delta):
+    budget = BudgetSpec(epsilon=epsilon, delta=delta).guarantee
+    left = spending.left(0.0, budget)
+    assert math.isfinite(left)
+    assert left == pytest.approx(epsilon, rel=1e-3)
+    claim = f"pure(epsilon={epsilon}" if delta is None else f"approx(epsilon={epsilon}, delta={delta}"
+    assert math.isfinite(parse(f"{claim}, relation=record)").gaussian.mu)

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 from bandana.flows.keys.content import canonical, content_key
+from bandana.flows.spec.mistakes import BookError
 
 FORMAT = "bandana/book/1"
 FIRST = "0" * 64
@@ -23,10 +24,6 @@ CLOCK_SLACK = timedelta(minutes=5)
 """How far the clocks of machines that share a book may differ."""
 LONG_REST = timedelta(days=400)
 """A book that has rested for longer is more likely to meet a clock that is ahead."""
-
-
-class BookError(RuntimeError):
-    """A budget book that cannot be used, or a run that it refuses; the message is one line, and nothing was drawn."""
 
 
 class Entry(NamedTuple):

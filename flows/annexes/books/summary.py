@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from bandana.audits.summary import finite
-from bandana.flows.books import spending
-from bandana.flows.books.book import BudgetBook, State, budget_fields
-from bandana.flows.books.chain import BookError
+from bandana.flows.annexes.books.bookkeeping import spending
+from bandana.flows.annexes.books.bookkeeping.book import BudgetBook, State, budget_fields
+from bandana.flows.spec.mistakes import BookError
 from bandana.flows.spec.spec import Spec
 
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from bandana.flows.annexes.books.charges import Extra, charge_extra
 from bandana.flows.keys.content import content_key
 from bandana.flows.spec.plan import Cell
 from bandana.flows.spec.tuned import question
-from bandana.flows.suites.charges import Extra, charge_extra
 from bandana.privacy_core import BoundedRangeEvent, Exponential, LiveLedger, SecureNoise, Span
 
 

@@ -11,20 +11,20 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from bandana.flows.books import spending, witness
-from bandana.flows.books.balance import Balance
-from bandana.flows.books.book import BudgetBook, Receipt, State, budget_fields, now
-from bandana.flows.books.chain import BookError, Entry, check_chain, clock_notes
-from bandana.flows.books.spending import Charge
-from bandana.flows.books.storage import is_address
+from bandana.flows.annexes.books import charges as charging
+from bandana.flows.annexes.books.bookkeeping import spending, witness
+from bandana.flows.annexes.books.bookkeeping.balance import Balance
+from bandana.flows.annexes.books.bookkeeping.book import BudgetBook, Receipt, State, budget_fields, now
+from bandana.flows.annexes.books.bookkeeping.chain import Entry, check_chain, clock_notes
+from bandana.flows.annexes.books.bookkeeping.spending import Charge
+from bandana.flows.annexes.books.bookkeeping.storage import is_address
 from bandana.flows.keys.content import content_key
 from bandana.flows.running.settings import DataFolder
 from bandana.flows.running.store import Store
-from bandana.flows.spec.mistakes import SpecError
+from bandana.flows.spec.mistakes import BookError, SpecError
 from bandana.flows.spec.own_data import pinned
 from bandana.flows.spec.plan import cells_of
 from bandana.flows.spec.spec import load_spec
-from bandana.flows.suites import charges as charging
 from bandana.flows.suites.play import BENCHMARK, BOOK
 
 EXPORT = "bandana/book-export/1"

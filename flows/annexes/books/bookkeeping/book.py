@@ -12,10 +12,10 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bandana.flows.books import identity, spending, witness
-from bandana.flows.books.balance import Balance, is_due, references
-from bandana.flows.books.bodies import body_of
-from bandana.flows.books.chain import (
+from bandana.flows.annexes.books.bookkeeping import identity, spending, witness
+from bandana.flows.annexes.books.bookkeeping.balance import Balance, is_due, references
+from bandana.flows.annexes.books.bookkeeping.bodies import body_of
+from bandana.flows.annexes.books.bookkeeping.chain import (
     CHARGED,
     CHECKPOINT,
     EXTENDED,
@@ -32,9 +32,9 @@ from bandana.flows.books.chain import (
     last_in_time,
     time_of,
 )
-from bandana.flows.books.known import DataSet
-from bandana.flows.books.spending import Budget, Charge
-from bandana.flows.books.storage import Storage, Writer
+from bandana.flows.annexes.books.bookkeeping.known import DataSet
+from bandana.flows.annexes.books.bookkeeping.spending import Budget, Charge
+from bandana.flows.annexes.books.bookkeeping.storage import Storage, Writer
 from bandana.privacy_core import Event, PureDP
 
 

@@ -8,11 +8,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from bandana.flows.books import book as books
-from bandana.flows.books import storage
-from bandana.flows.books.book import BudgetBook, DataSet
-from bandana.flows.books.chain import BookError
-from bandana.flows.books.spending import Charge
+from bandana.flows.annexes.books.bookkeeping import book as books
+from bandana.flows.annexes.books.bookkeeping import storage
+from bandana.flows.annexes.books.bookkeeping.book import BudgetBook, DataSet
+from bandana.flows.annexes.books.bookkeeping.spending import Charge
+from bandana.flows.spec.mistakes import BookError
 from bandana.privacy_core import ApproxDP, GaussianDP, GaussianEvent, PureDP, PureEvent
 
 BUDGET = ApproxDP(3.0, 1e-6)

@@ -7,13 +7,14 @@ import pytest
 from chains import rechain
 from typer.testing import CliRunner
 
-from bandana.flows.books import balance
-from bandana.flows.books import book as books
-from bandana.flows.books.book import BudgetBook, DataSet
-from bandana.flows.books.chain import BookError, clock_notes, last_in_time, time_of
-from bandana.flows.books.spending import Charge
+from bandana.flows.annexes.books import lookup as queries
+from bandana.flows.annexes.books.bookkeeping import balance
+from bandana.flows.annexes.books.bookkeeping import book as books
+from bandana.flows.annexes.books.bookkeeping.book import BudgetBook, DataSet
+from bandana.flows.annexes.books.bookkeeping.chain import clock_notes, last_in_time, time_of
+from bandana.flows.annexes.books.bookkeeping.spending import Charge
 from bandana.flows.cli import app
-from bandana.flows.queries import books as queries
+from bandana.flows.spec.mistakes import BookError
 from bandana.privacy_core import ApproxDP, GaussianEvent
 
 BUDGET, NOON, DATA = ApproxDP(3.0, 1e-6), datetime(2026, 11, 23, 12, tzinfo=UTC), DataSet(b"a,b\n0,1\n", "people.csv")

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import closing
 from typing import Any, NamedTuple
 
-from bandana.flows.books.chain import FIRST, Entry, seal
+from bandana.flows.annexes.books.bookkeeping.chain import FIRST, Entry, seal
 
 
 class Row(NamedTuple):

@@ -6,12 +6,12 @@ import pytest
 import yaml
 
 from bandana.audits.reporting import validate
+from bandana.flows.annexes.books.summary import books_of
 from bandana.flows.running.settings import DataFolder
 from bandana.flows.running.store import Store
 from bandana.flows.spec.own_data import pinned
 from bandana.flows.spec.plan import Plan, played_cells
 from bandana.flows.spec.spec import load_spec
-from bandana.flows.suites.book_summary import books_of
 from bandana.flows.suites.play import benchmark_block
 from bandana.flows.suites.report_document import assemble
 from bandana.privacy_core import GaussianDP

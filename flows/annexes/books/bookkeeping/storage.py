@@ -31,7 +31,8 @@ from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.exc import DatabaseError, OperationalError, SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
-from bandana.flows.books.chain import CHECKPOINT, BookError, Entry, check_seal
+from bandana.flows.annexes.books.bookkeeping.chain import CHECKPOINT, Entry, check_seal
+from bandana.flows.spec.mistakes import BookError
 
 PATIENCE = 30.0
 """Seconds to wait for another process that writes."""

@@ -9,17 +9,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from bandana.flows.books import seeds, spending, witness
-from bandana.flows.books.book import BudgetBook, Receipt, State
-from bandana.flows.books.chain import BookError
-from bandana.flows.books.known import DataSet, Earlier
-from bandana.flows.books.spending import Charge
+from bandana.flows.annexes.books.bookkeeping import seeds, spending, witness
+from bandana.flows.annexes.books.bookkeeping.book import BudgetBook, Receipt, State
+from bandana.flows.annexes.books.bookkeeping.known import DataSet, Earlier
+from bandana.flows.annexes.books.bookkeeping.spending import Charge
+from bandana.flows.annexes.books.earlier import earlier_runs
 from bandana.flows.keys.content import content_key
 from bandana.flows.spec import own_data
 from bandana.flows.spec.environment import Environment
-from bandana.flows.spec.mistakes import SpecError
+from bandana.flows.spec.mistakes import BookError, SpecError
 from bandana.flows.spec.plan import REPRODUCIBLE, SECURE, Block
-from bandana.flows.suites.earlier import earlier_runs
 from bandana.privacy_core import Event, GaussianDP, GaussianEvent, Guarantee, PureDP, PureEvent
 
 _GRID = 1 + 2.0**-10
@@ -38,6 +37,11 @@ class Charged:
     data: DataSet
     entry: Receipt
     reserved: Guarantee
+
+    @property
+    def place(self) -> str:
+        """Name of the book."""
+        return self.book.name
 
     def settle(self, events: list[dict[str, Any]]) -> dict[str, Any]:
         """Puts what was drawn in place of what was reserved; what the stored result keeps: the book's last entry."""

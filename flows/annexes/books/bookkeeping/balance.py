@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Self
 
-from bandana.flows.books import spending
-from bandana.flows.books.bodies import (
+from bandana.flows.annexes.books.bookkeeping import spending
+from bandana.flows.annexes.books.bookkeeping.bodies import (
     Body,
     Charged,
     Checkpoint,
@@ -23,9 +23,10 @@ from bandana.flows.books.bodies import (
     body_of,
     reason,
 )
-from bandana.flows.books.chain import CHECKPOINT, SETTLED, BookError, Entry
-from bandana.flows.books.spending import Budget, Charge
+from bandana.flows.annexes.books.bookkeeping.chain import CHECKPOINT, SETTLED, Entry
+from bandana.flows.annexes.books.bookkeeping.spending import Budget, Charge
 from bandana.flows.keys.content import canonical
+from bandana.flows.spec.mistakes import BookError
 from bandana.privacy_core import Event
 from bandana.privacy_core.spending import filterable
 

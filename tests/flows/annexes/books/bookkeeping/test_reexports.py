@@ -12,20 +12,19 @@ from typer.testing import CliRunner
 
 from bandana.audits.reporting import render_html
 from bandana.audits.reporting.document import validate
-from bandana.flows.books import identity
-from bandana.flows.books.book import BudgetBook
-from bandana.flows.books.chain import BookError
-from bandana.flows.books.identity import FOLDER, Rows, read
-from bandana.flows.books.known import DataSet
+from bandana.flows.annexes.books.bookkeeping import identity
+from bandana.flows.annexes.books.bookkeeping.book import BudgetBook
+from bandana.flows.annexes.books.bookkeeping.identity import FOLDER, Rows, read
+from bandana.flows.annexes.books.bookkeeping.known import DataSet
+from bandana.flows.annexes.books.charges import check_affords, check_has_no_book
 from bandana.flows.cli import app
 from bandana.flows.queries.explain import explain
 from bandana.flows.running.settings import DataFolder
 from bandana.flows.running.store import BENCHMARK, Store
-from bandana.flows.spec.mistakes import SpecError
+from bandana.flows.spec.mistakes import BookError, SpecError
 from bandana.flows.spec.own_data import pinned
 from bandana.flows.spec.plan import Plan, played_cells
 from bandana.flows.spec.spec import load_spec
-from bandana.flows.suites.charges import check_affords, check_has_no_book
 from bandana.flows.suites.play import benchmark_block
 from bandana.flows.suites.report_document import assemble
 from bandana.flows.suites.work import audit_cell
@@ -504,7 +503,7 @@ def test_a_damaged_note_is_one_line(play, folder):
 def test_a_book_of_an_earlier_version_is_known_for_its_file_and_knows_its_rows_from_the_next_charge_on(
     play, folder, monkeypatch
 ):
-    from bandana.flows.books import book as books
+    from bandana.flows.annexes.books.bookkeeping import book as books
 
     content = text_of(bits())
     with monkeypatch.context() as patch:

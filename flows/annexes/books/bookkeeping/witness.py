@@ -8,7 +8,8 @@ import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
-from bandana.flows.books.chain import BookError, Entry
+from bandana.flows.annexes.books.bookkeeping.chain import Entry
+from bandana.flows.spec.mistakes import BookError
 
 FOLDER = "books/heads"
 """Place in a data folder, one file for each data set."""

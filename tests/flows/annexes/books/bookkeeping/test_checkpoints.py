@@ -9,13 +9,14 @@ from chains import changed, rechain, replaced
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bandana.flows.books import balance, spending
-from bandana.flows.books import book as books
-from bandana.flows.books.balance import Balance
-from bandana.flows.books.book import BudgetBook, DataSet
-from bandana.flows.books.chain import CHECKPOINT, BookError
-from bandana.flows.books.spending import Charge
-from bandana.flows.books.storage import Storage
+from bandana.flows.annexes.books.bookkeeping import balance, spending
+from bandana.flows.annexes.books.bookkeeping import book as books
+from bandana.flows.annexes.books.bookkeeping.balance import Balance
+from bandana.flows.annexes.books.bookkeeping.book import BudgetBook, DataSet
+from bandana.flows.annexes.books.bookkeeping.chain import CHECKPOINT
+from bandana.flows.annexes.books.bookkeeping.spending import Charge
+from bandana.flows.annexes.books.bookkeeping.storage import Storage
+from bandana.flows.spec.mistakes import BookError
 from bandana.privacy_core import ApproxDP, GaussianEvent, LaplaceEvent
 from benchmarks.book_length import charge_of, write_book
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bandana.flows.books import identity, witness
-from bandana.flows.books.chain import BookError
-from bandana.flows.books.identity import Rows, Table
-from bandana.flows.books.spending import Charge
+from bandana.flows.annexes.books.bookkeeping import identity, witness
+from bandana.flows.annexes.books.bookkeeping.identity import Rows, Table
+from bandana.flows.annexes.books.bookkeeping.spending import Charge
+from bandana.flows.spec.mistakes import BookError
 
 
 class Earlier(NamedTuple):

@@ -35,7 +35,7 @@ def open_books(
 ) -> None:
     """Open the book of a spec, and charge the earlier runs over the same rows, whatever their file was called."""
     with failures(debug):
-        from bandana.flows.queries import books
+        from bandana.flows.annexes.books import lookup as books
 
         for line in books.open_books(spec, DataFolder.open(data_root(data))):
             typer.echo(line)
@@ -45,7 +45,7 @@ def open_books(
 def show(book: Book, as_json: AsJson = False, data: Data = None, debug: Debug = False) -> None:
     """Show what was spent, by suite and cell and in all, and what is left."""
     with failures(debug):
-        from bandana.flows.queries import books
+        from bandana.flows.annexes.books import lookup as books
 
         for each in books.books_of(book, _folder(data)):
             found = books.show(each.state())
@@ -59,7 +59,7 @@ def show(book: Book, as_json: AsJson = False, data: Data = None, debug: Debug = 
 def verify(book: Book, head: Heads = None, as_json: AsJson = False, data: Data = None, debug: Debug = False) -> None:
     """Check that no entry was removed, edited or reordered, and that the end is as results and reports saw it."""
     with failures(debug):
-        from bandana.flows.queries import books
+        from bandana.flows.annexes.books import lookup as books
 
         folder = _folder(data)
         if book.endswith(".json"):
@@ -82,7 +82,7 @@ def export(
 ) -> None:
     """Write the book as JSON, which `bandana book verify FILE.json` checks without the database."""
     with failures(debug):
-        from bandana.flows.queries import books
+        from bandana.flows.annexes.books import lookup as books
         from bandana.flows.running.store import write_whole
 
         text = books.exported(books.one_of(book, _folder(data)).state())
@@ -99,7 +99,7 @@ def repair(book: Book, data: Data = None, debug: Debug = False) -> None:
     An entry is added that states from which entry on times are not to be trusted. Check first that the clock here is right.
     """
     with failures(debug):
-        from bandana.flows.queries import books
+        from bandana.flows.annexes.books import lookup as books
 
         found = books.one_of(book, _folder(data))
         done = found.repair()

@@ -1,0 +1,39 @@
+"""What a run asks of budget books; see `bandana.flows.suites.charging.BookKeeper`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from bandana.flows.annexes.books import charges, private_choice, summary
+from bandana.flows.spec.environment import Environment
+from bandana.flows.spec.plan import Block, Cell, Plan
+
+
+class Keeper:
+    """Keeps the books of the data folder, of files, and of databases."""
+
+    def charge(self, block: Block) -> charges.Charged | None:
+        """Charges a block before it draws noise; see `charges.charge`."""
+        return charges.charge(block)
+
+    def check_affords(self, blocks: Iterable[Block], choices: Iterable[Cell] = ()) -> None:
+        """Refuses what does not fit into the budget together; see `charges.check_affords`."""
+        charges.check_affords(blocks, [private_choice.charge_of_choice(cell) for cell in choices])
+
+    def check_has_no_book(self, environment: Environment[Any]) -> None:
+        """Refuses a file without a book whose rows have one."""
+        charges.check_has_no_book(environment)
+
+    def choose(self, cell: Cell, regrets: Sequence[float]) -> int:
+        """Number of the chosen value; see `private_choice.choose_privately`."""
+        return private_choice.choose_privately(cell, regrets)
+
+    def forecast(self, plan: Plan, waiting: Iterable[Block], root: Path | None) -> list[str]:
+        """Lines on private files without a book, then on each book."""
+        return [*charges.without_book(plan.environments), *charges.forecast(waiting, root)]
+
+    def summaries(self, plan: Plan, *, is_played: bool) -> list[dict[str, Any]]:
+        """The report's `books`; see `summary.books_of`."""
+        return summary.books_of(plan.spec, is_played=is_played)
