@@ -30,7 +30,7 @@ class Charged(Protocol):
 
 
 class BookKeeper(Protocol):
-    """What a run asks of budget books; BookError: a book cannot be used, or its budget does not cover what is asked."""
+    """Keeper of budget books; BookError: a book cannot be used, or its budget does not cover what is asked."""
 
     def charge(self, block: Block) -> Charged | None:
         """Charges a block before it draws noise; None where its rows have no book."""

@@ -1,4 +1,4 @@
-"""What a run asks of budget books; see `bandana.flows.suites.charging.BookKeeper`."""
+"""Keeper of budget books, as runs ask for it; see `bandana.flows.suites.charging.BookKeeper`."""
 
 from __future__ import annotations
 

@@ -11,6 +11,7 @@ import yaml
 from typer.testing import CliRunner
 
 from bandana.audits.reporting.document import validate
+from bandana.flows.annexes.books import charges
 from bandana.flows.annexes.books.bookkeeping.book import BudgetBook
 from bandana.flows.annexes.books.charges import check_affords
 from bandana.flows.cli import app
@@ -374,9 +375,7 @@ def test_killed_runs_leave_the_book_whole_and_never_below_what_was_drawn(tmp_pat
 
 
 def test_the_oracle_notices_a_run_that_is_not_charged(tmp_path, monkeypatch):
-    from bandana.flows.suites import play
-
-    monkeypatch.setattr(play, "charge", lambda block: None)
+    monkeypatch.setattr(charges, "charge", lambda block: None)
     blocks = book_kills.blocks_of(tmp_path, 1)
     if (pid := os.fork()) == 0:
         try:
