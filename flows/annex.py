@@ -6,14 +6,12 @@ and pages, and tests the rest.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from pkgutil import resolve_name
 from typing import Any
-
-import typer
 
 NAMES = (
     "books",
@@ -27,16 +25,14 @@ class Annex:
     """What an annex adds; its package holds one as `ANNEX`.
 
     Attributes:
-      commands: of the command line, in the order of the help.
-      groups: commands with commands of their own, by name.
-      plugs: name of a point of the core -> what the annex adds there, by name, each as `module:name`. The core's points:
-        `steps`, functions of (plan, data folder) that return JSON rows, which the suite flow runs; `books`, the class of a
-        `flows.suites.charging.BookKeeper`.
+      plugs: name of a point of the core -> what the annex adds there, by name, each as `module:name`, which is imported when
+        it is asked for. The core's points:
+        `commands`, functions of the command line, in the order of the help; `groups`, commands with commands of their own;
+        `steps`, functions of (plan, data folder) that return JSON rows, which the suite flow runs;
+        `books`, the class of a `flows.suites.charging.BookKeeper`.
       pages: files outside its folders that go with it, such as pages of the documentation.
     """
 
-    commands: tuple[Callable[..., None], ...] = ()
-    groups: Mapping[str, typer.Typer] = field(default_factory=dict)
     plugs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     pages: tuple[str, ...] = ()
 

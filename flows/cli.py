@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import typer
 
-from bandana.flows.annex import annexes
+from bandana.flows.annex import plugged
 from bandana.flows.commands import accounting, baseline, bundle, export, leaderboard, pages, reports, suites, verify
 from bandana.flows.commands.audit import command as audits
 from bandana.flows.running.settings import use_one_thread
@@ -34,14 +34,13 @@ _COMMANDS: tuple[Callable[..., None], ...] = (
     accounting.list_,
     accounting.calibrate,
     accounting.crosscheck,
-    *(command for annex in annexes() for command in annex.commands),
+    *plugged("commands").values(),
 )
 for command in _COMMANDS:
     app.command((command.__name__).rstrip("_"))(command)
 app.add_typer(bundle.key, name="key")
-for annex in annexes():
-    for name, group in annex.groups.items():
-        app.add_typer(group, name=name)
+for name, group in plugged("groups").items():
+    app.add_typer(group, name=name)
 
 
 def main() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from enum import IntEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 
 import numpy as np
 from pydantic import Field, PrivateAttr, model_validator
@@ -24,7 +24,6 @@ from bandana.privacy_core import Interval, Participation
 
 if TYPE_CHECKING:
     from bandana.flows.spec.budgets import BookSpec
-    from bandana.flows.spec.spec import Spec
 
 
 class EnvironmentFields(Labelled):
@@ -140,11 +139,24 @@ class Purpose(IntEnum):
     FUNCTION = 8
 
 
+class Setting(NamedTuple):
+    """Everything that environments know of the experiment."""
+
+    horizon: int
+    """Users of a run."""
+    rounds: int
+    """Users of a replay."""
+    seed: int
+    """Root of all seeds."""
+    block_size: int
+    """Replicates of the largest block."""
+
+
 class Environment(ABC, Generic[Item]):
     """One environment of a spec.
 
     Attributes:
-      spec: the experiment.
+      setting: of the experiment.
       item: the environment in it.
       unit: what a user is, in the plural.
       is_drawn: whether rewards are drawn by the model of its kind: independent with fixed means, linear in known features
@@ -158,12 +170,12 @@ class Environment(ABC, Generic[Item]):
     references: tuple[str, ...] = (UNIFORM,)
     """Names of what `reference_gaps` finds."""
 
-    def __init__(self, spec: Spec, item: Item) -> None:
-        self.spec, self.item = spec, item
+    def __init__(self, setting: Setting, item: Item) -> None:
+        self.setting, self.item = setting, item
 
     def __getstate__(self) -> dict[str, Any]:
         # Data are not sent to workers: each worker reads the file itself.
-        return {"spec": self.spec, "item": self.item}
+        return {"setting": self.setting, "item": self.item}
 
     @property
     def bounds_everyone(self) -> bool:
@@ -232,7 +244,7 @@ class Environment(ABC, Generic[Item]):
           problem: the benchmark's.
           entry: the algorithm's.
         """
-        return replace(problem, horizon=self.spec.audit.rounds)
+        return replace(problem, horizon=self.setting.rounds)
 
     def facts(self) -> dict[str, Any]:
         """What keys and seeds know of it: all that its data depend on.
@@ -326,8 +338,8 @@ class Environment(ABC, Generic[Item]):
           SpecError: the data are missing or malformed, or too few for the horizon or the audit.
         """
         for name, value, least in (
-            ("horizon", self.spec.horizon, self.n_actions),
-            ("audit.rounds", self.spec.audit.rounds, self.n_actions + 1),
+            ("horizon", self.setting.horizon, self.n_actions),
+            ("audit.rounds", self.setting.rounds, self.n_actions + 1),
         ):
             if self.has_arms and value < least:
                 raise SpecError(f"{name}: must be at least {least} for {self.n_actions} arms, got {value}")
@@ -347,7 +359,7 @@ class Environment(ABC, Generic[Item]):
             "description": text,
             "estimator": estimator,
             "data": "public" if self.item.whose_data == "private" and self.shows("values") else self.item.whose_data,
-            "horizon": self.spec.horizon,
+            "horizon": self.setting.horizon,
             "unit": self.unit,
             "actions": list(self.names),
             "means": [float(m) for m in self.means] if self.shows("means") else [],
@@ -356,4 +368,4 @@ class Environment(ABC, Generic[Item]):
         }
 
     def _seed(self, purpose: Purpose) -> np.random.SeedSequence:
-        return np.random.SeedSequence(self.spec.seed, spawn_key=(purpose,))
+        return np.random.SeedSequence(self.setting.seed, spawn_key=(purpose,))

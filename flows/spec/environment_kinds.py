@@ -47,8 +47,8 @@ else:
 
 def environment_of(spec: Spec, item: EnvironmentFields) -> Environment[Any]:
     """An environment of a spec."""
-    found: Environment[Any] = CLASSES[type(item)](spec, item)
-    return found
+    environment: Environment[Any] = CLASSES[type(item)](spec.setting, item)
+    return environment
 
 
 def environments_of(spec: Spec) -> list[Environment[Any]]:

@@ -95,7 +95,7 @@ class Episodes(Environment[Item]):
     def stream(self, seed: np.random.SeedSequence) -> FiniteMDP:
         """Users who live through the process."""
         law: str = self.item.rewards  # type: ignore[attr-defined]
-        return self.instance.stream(self.spec.horizon, seed, law)
+        return self.instance.stream(self.setting.horizon, seed, law)
 
     def regret(self, stream: Any, grid: IntArray, n_reps: int) -> EpisodicRegretCurve:
         """Gaps along each trajectory."""
@@ -113,7 +113,7 @@ class Episodes(Environment[Item]):
     def audit_table(self) -> EpisodeTable:
         """Episodes that lead anywhere."""
         length, n_states, n_actions, _ = self.instance.transitions.shape
-        return random_episodes(self.spec.audit.rounds, length, n_states, n_actions, self.reward_range, self.spec.seed)
+        return random_episodes(self.setting.rounds, length, n_states, n_actions, self.reward_range, self.setting.seed)
 
     def audit_problem(self, problem: Problem, entry: Entry) -> Problem:
         """The problem with features that hide least: the claim holds for all, and few processes bring the loss near it."""

@@ -53,11 +53,11 @@ class _Bernoulli(Environment[BernoulliSpec]):
         return np.asarray(self.item.means)
 
     def stream(self, seed: np.random.SeedSequence) -> Stream:
-        return BernoulliArms(self.item.means, self.spec.horizon, seed)
+        return BernoulliArms(self.item.means, self.setting.horizon, seed)
 
     def audit_table(self) -> RewardTable:
         generator = np.random.Generator(np.random.SFC64(self._seed(Purpose.AUDIT_TABLE)))
-        drawn = generator.random((self.spec.audit.rounds, self.n_actions)) < self.means
+        drawn = generator.random((self.setting.rounds, self.n_actions)) < self.means
         return RewardTable(drawn.astype(float), self.reward_range)
 
     def about(self) -> tuple[str, str, str]:
@@ -80,10 +80,10 @@ class _Thornton(Environment[ThorntonSpec]):
         return np.array([group.mean() for group in thornton_hiv()])
 
     def stream(self, seed: np.random.SeedSequence) -> Stream:
-        return resampled_arms(self.spec.horizon, seed)
+        return resampled_arms(self.setting.horizon, seed)
 
     def audit_table(self) -> RewardTable:
-        return people_table(self._seed(Purpose.AUDIT_TABLE), self.spec.audit.rounds)
+        return people_table(self._seed(Purpose.AUDIT_TABLE), self.setting.rounds)
 
     @property
     def most_users(self) -> dict[str, int]:
@@ -195,7 +195,7 @@ class _Table(DataFile[TableSpec]):
 
     @property
     def means(self) -> FloatArray:
-        return np.asarray(self.table.rewards[: self.spec.horizon].mean(axis=0))
+        return np.asarray(self.table.rewards[: self.setting.horizon].mean(axis=0))
 
     def stream(self, seed: np.random.SeedSequence) -> Stream:
         return self.table
@@ -205,9 +205,9 @@ class _Table(DataFile[TableSpec]):
 
         A claim holds for all data, so that rewards drawn at the ends of the declared range test it as well.
         """
-        rounds = self.spec.audit.rounds
+        rounds = self.setting.rounds
         if not self.shows("values"):
-            return random_table(rounds, self.n_actions, self.reward_range, self.spec.seed)
+            return random_table(rounds, self.n_actions, self.reward_range, self.setting.seed)
         return RewardTable(self.table.rewards[:rounds], self.reward_range, self.names)
 
     @property

@@ -92,10 +92,10 @@ class _Function(Pooled[FunctionSpec]):
         return Interval(self.function.lowest - margin, self.function.highest + margin)
 
     def stream(self, seed: np.random.SeedSequence) -> PooledFunction:
-        return PooledFunction(self.pool, self.values, self.spec.horizon, seed, self.reward_range, noise=self.item.noise)
+        return PooledFunction(self.pool, self.values, self.setting.horizon, seed, self.reward_range, noise=self.item.noise)
 
     def audit_table(self) -> RewardTable:
-        shape = (self.spec.audit.rounds, FEW_ACTIONS, self.function.dimension)
+        shape = (self.setting.rounds, FEW_ACTIONS, self.function.dimension)
         return sphere_table(*shape, self.reward_range, self._seed(Purpose.AUDIT_TABLE))
 
     def audit_problem(self, problem: Problem, entry: Entry) -> Problem:

@@ -135,7 +135,7 @@ class _Kernel(Environment[Item]):
 
     def _at_the_ends(self, points: FloatArray) -> ContextTable:
         """Such points, with rewards at the ends of the range by fair coins: a claim holds for all data."""
-        coins = random_table(len(points), points.shape[1], self.reward_range, self.spec.seed)
+        coins = random_table(len(points), points.shape[1], self.reward_range, self.setting.seed)
         return ContextTable(points, coins.rewards, self.reward_range)
 
 
@@ -164,14 +164,14 @@ class GapSpec(KernelSpec):
 class _Gap(_Kernel[GapSpec]):
     def stream(self, seed: np.random.SeedSequence) -> Stream:
         item = self.item
-        return GapFunctions(item.public_kernel(), item.dimension, item.actions, self.spec.horizon, seed)
+        return GapFunctions(item.public_kernel(), item.dimension, item.actions, self.setting.horizon, seed)
 
     def reference_gaps(self, stream: Any, n_reps: int) -> dict[str, FloatArray]:
         """Exact on the function of each replicate."""
         return {UNIFORM: stream.uniform_gaps(n_reps)}
 
     def audit_table(self) -> RewardTable:
-        shape = (self.spec.audit.rounds, self.n_actions, self.item.dimension)
+        shape = (self.setting.rounds, self.n_actions, self.item.dimension)
         return self._at_the_ends(gap_points(*shape, self._seed(Purpose.AUDIT_TABLE)))
 
     def about(self) -> tuple[str, str, str]:
@@ -224,7 +224,7 @@ class _AsArms(Environment[Item]):
     """
 
     def __init__(self, pooled: Pooled[Any]) -> None:
-        super().__init__(pooled.spec, pooled.item)
+        super().__init__(pooled.setting, pooled.item)
         self._pooled = pooled
 
     def __getstate__(self) -> dict[str, Any]:
@@ -256,7 +256,7 @@ class _AsArms(Environment[Item]):
         return self._pooled.describe()
 
     def audit_table(self) -> RewardTable:
-        return random_table(self.spec.audit.rounds, FEW_ACTIONS, self.reward_range, self.spec.seed)
+        return random_table(self.setting.rounds, FEW_ACTIONS, self.reward_range, self.setting.seed)
 
     def audit_problem(self, problem: Problem, entry: Entry) -> Problem:
         return replace(super().audit_problem(problem, entry), n_actions=FEW_ACTIONS)
@@ -265,8 +265,9 @@ class _AsArms(Environment[Item]):
         return self._pooled.about()
 
     def check(self) -> None:
-        if self.spec.horizon < self.n_actions:
-            raise SpecError(f"horizon: must be at least {self.n_actions} for {self.n_actions} arms, got {self.spec.horizon}")
+        horizon, least = self.setting.horizon, self.n_actions
+        if horizon < least:
+            raise SpecError(f"horizon: must be at least {least} for {least} arms, got {horizon}")
 
 
 class RkhsSpec(KernelSpec):
@@ -386,12 +387,12 @@ class _Rkhs(Pooled[RkhsSpec]):
     def stream(self, seed: np.random.SeedSequence) -> PooledFunction:
         values = self.values if self.item.functions == "one" else self._values_of_a_block(seed)
         return PooledFunction(
-            self.true_pool, values, self.spec.horizon, seed, self.reward_range, law=self.item.rewards, noise=self._noise
+            self.true_pool, values, self.setting.horizon, seed, self.reward_range, law=self.item.rewards, noise=self._noise
         )
 
     def _values_of_a_block(self, seed: np.random.SeedSequence) -> FloatArray:
         """(n_functions, contexts, actions): a function of its own for each replication of a block."""
-        n_functions = min(self.spec.block_size, self.spec.replications)
+        n_functions = self.setting.block_size
         keys = (np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, key)) for key in (1, 2))
         seeds = zip(*(key.spawn(n_functions) for key in keys), strict=True)
         return np.array([self._drawn_values(*pair) for pair in seeds])
@@ -403,7 +404,7 @@ class _Rkhs(Pooled[RkhsSpec]):
 
     def audit_table(self) -> RewardTable:
         generator = np.random.Generator(np.random.SFC64(self._seed(Purpose.AUDIT_TABLE)))
-        return self._at_the_ends(self.audit_pool.points[self.audit_pool.drawn(self.spec.audit.rounds, generator)])
+        return self._at_the_ends(self.audit_pool.points[self.audit_pool.drawn(self.setting.rounds, generator)])
 
     def audit_problem(self, problem: Problem, entry: Entry) -> Problem:
         """The problem on the algorithm's pool of audits, whose contexts are taken for the nearest there."""
@@ -473,7 +474,7 @@ class _Diabetes(_Kernel[DiabetesSpec]):
     @cached_property
     def table(self) -> ContextTable:
         """The rounds that benchmarks play on."""
-        return diabetes_table(self._seed(Purpose.ROWS), self.spec.horizon, self.item.actions)
+        return diabetes_table(self._seed(Purpose.ROWS), self.setting.horizon, self.item.actions)
 
     def stream(self, seed: np.random.SeedSequence) -> Stream:
         return self.table
@@ -484,7 +485,7 @@ class _Diabetes(_Kernel[DiabetesSpec]):
         return {UNIFORM: np.full(n_reps, (rewards.max(axis=1) - rewards.mean(axis=1)).mean())}
 
     def audit_table(self) -> RewardTable:
-        return diabetes_table(self._seed(Purpose.AUDIT_TABLE), self.spec.audit.rounds, self.item.actions)
+        return diabetes_table(self._seed(Purpose.AUDIT_TABLE), self.setting.rounds, self.item.actions)
 
     def about(self) -> tuple[str, str, str]:
         text = (

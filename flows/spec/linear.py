@@ -121,10 +121,10 @@ class _Linear(Environment[LinearSpec]):
             assert item.dimension is not None
             features = random_arms(item.arms, item.dimension, self._seed(Purpose.FEATURES)).tolist()
         theta = parameter_of(item, len(features[0]), 1.0, self._seed(Purpose.THETA))
-        return LinearArms(features, theta, self.spec.horizon, seed, rewards=item.rewards, reward_range=self.reward_range)
+        return LinearArms(features, theta, self.setting.horizon, seed, rewards=item.rewards, reward_range=self.reward_range)
 
     def audit_table(self) -> RewardTable:
-        return random_table(self.spec.audit.rounds, self.n_actions, self.reward_range, self.spec.seed)
+        return random_table(self.setting.rounds, self.n_actions, self.reward_range, self.setting.seed)
 
     def problem(self, horizon: int) -> Problem:
         features = tuple(tuple(row) for row in self.arms.features.tolist())
@@ -170,7 +170,7 @@ class _Logged(Contextual[Item]):
     @cached_property
     def table(self) -> ContextTable:
         """The rows that benchmarks play on."""
-        return self._rows(self._seed(Purpose.ROWS), self.spec.horizon)
+        return self._rows(self._seed(Purpose.ROWS), self.setting.horizon)
 
     @property
     def dimension(self) -> int:
@@ -178,7 +178,7 @@ class _Logged(Contextual[Item]):
 
     @property
     def law(self) -> ContextLaw:
-        key = (type(self), self.item.model_dump_json(), self.spec.seed, self.spec.horizon)
+        key = (type(self), self.item.model_dump_json(), self.setting.seed, self.setting.horizon)
         if key not in _LAWS:
             _LAWS[key] = check_assumption_2(self.table.features)
         return _LAWS[key]
@@ -188,13 +188,13 @@ class _Logged(Contextual[Item]):
 
     def reference_gaps(self, stream: Any, n_reps: int) -> dict[str, FloatArray]:
         """Exact, from the rows that are played."""
-        rewards = self.table.rewards[: self.spec.horizon]
+        rewards = self.table.rewards[: self.setting.horizon]
         gaps = rewards.max(axis=1) - rewards.mean(axis=1), rewards.max(axis=1)[:, None] - rewards
         values = {UNIFORM: gaps[0].mean(), CONSTANT: gaps[1].mean(axis=0).min()}
         return {name: np.full(n_reps, value) for name, value in values.items()}
 
     def audit_table(self) -> RewardTable:
-        return self._rows(self._seed(Purpose.AUDIT_TABLE), self.spec.audit.rounds)
+        return self._rows(self._seed(Purpose.AUDIT_TABLE), self.setting.rounds)
 
 
 class RandhieSpec(EnvironmentFields):

@@ -118,10 +118,10 @@ class _Logged(DataFile[LoggedSpec]):
     def stream(self, seed: np.random.SeedSequence) -> SimulatedArms | SimulatedUsers:
         """Rewards by the model, of users drawn from the first half with replacement."""
         if not self.has_contexts:
-            return SimulatedArms(self.means, self.names, self.reward_range, self.spec.horizon, seed)
+            return SimulatedArms(self.means, self.names, self.reward_range, self.setting.horizon, seed)
         contexts = self._halves[0].contexts
         shown = features_of(contexts, self.n_actions), self._model.predict(contexts)
-        return SimulatedUsers(*shown, self.names, self.reward_range, self.spec.horizon, seed)
+        return SimulatedUsers(*shown, self.names, self.reward_range, self.setting.horizon, seed)
 
     def regret(self, stream: Any, grid: IntArray, n_reps: int) -> RegretCurve | ContextualRegretCurve:
         """In the simulation."""
@@ -153,7 +153,7 @@ class _Logged(DataFile[LoggedSpec]):
                 offered = np.take_along_axis(offered, labels[:, :, None], axis=1)
             if offered is not None:
                 offered.setflags(write=False)
-            tossed = (coins.draw(np.full(n_reps, self.spec.horizon + row), 0, n_coins),) if n_coins else ()
+            tossed = (coins.draw(np.full(n_reps, self.setting.horizon + row), 0, n_coins),) if n_coins else ()
             act: Any = algorithm.act
             actions = act(released, offered, 0, *tossed)
             taken = actions if labels is None else labels[reps, actions]
@@ -189,9 +189,9 @@ class _Logged(DataFile[LoggedSpec]):
 
     def audit_table(self) -> RewardTable:
         """Rounds drawn at random: a claim holds for all data, and scores of replays would tell of these."""
-        rounds, n_actions = self.spec.audit.rounds, self.n_actions
+        rounds, n_actions = self.setting.rounds, self.n_actions
         if not self.has_contexts:
-            return random_table(rounds, n_actions, self.reward_range, self.spec.seed)
+            return random_table(rounds, n_actions, self.reward_range, self.setting.seed)
         d = self.problem(rounds).dimension
         assert d is not None
         return sphere_table(rounds, n_actions, d, self.reward_range, self._seed(Purpose.AUDIT_TABLE))

@@ -160,7 +160,7 @@ class _Made(Environment[Item]):
                 check_repeatable(self.stream(np.random.SeedSequence(1)), self.stream(np.random.SeedSequence(1)))
                 self._check_fixed(self.stream(np.random.SeedSequence(2)))
 
-        key = content_key([self.facts(), self.item.code.digest(), self.spec.horizon])
+        key = content_key([self.facts(), self.item.code.digest(), self.setting.horizon])
         try:
             if key not in _CHECKED:
                 try_out(watch, f"{self.item.code.label}, while it was checked,")
@@ -177,7 +177,7 @@ class _Made(Environment[Item]):
 
 class _MadeArms(_Made[Item]):
     def stream(self, seed: np.random.SeedSequence) -> OwnArms:
-        return OwnArms(self.item.made(seed, self.spec.horizon), self.spec.horizon)
+        return OwnArms(self.item.made(seed, self.setting.horizon), self.setting.horizon)
 
     @property
     def means(self) -> FloatArray:
@@ -192,7 +192,7 @@ class _MadeArms(_Made[Item]):
         return RegretCurve(self.means, grid, n_reps)
 
     def audit_table(self) -> RewardTable:
-        return random_table(self.spec.audit.rounds, self.n_actions, self.reward_range, self.spec.seed)
+        return random_table(self.setting.rounds, self.n_actions, self.reward_range, self.setting.seed)
 
     def about(self) -> tuple[str, str, str]:
         text = f"Arms of {self.item.code.label}. Audits replay rewards drawn at the ends of the range."
@@ -203,7 +203,7 @@ class _MadeContexts(_Made[Item]):
     is_drawn = False  # no bound of the catalog is known to hold
 
     def stream(self, seed: np.random.SeedSequence) -> OwnContexts:
-        return OwnContexts(self.item.made(seed, self.spec.horizon), self.spec.horizon)
+        return OwnContexts(self.item.made(seed, self.setting.horizon), self.setting.horizon)
 
     def problem(self, horizon: int) -> Problem:
         return Problem(self.n_actions, self.reward_range, horizon, dimension=self.shown.context_dimension)
@@ -213,7 +213,7 @@ class _MadeContexts(_Made[Item]):
 
     def reference_gaps(self, stream: Any, n_reps: int) -> dict[str, FloatArray]:
         """The average over the users of another stream, the same in all blocks."""
-        n = min(_TYPICAL_USERS, self.spec.horizon)
+        n = min(_TYPICAL_USERS, self.setting.horizon)
         other, total = self.stream(self._seed(Purpose.ROWS)), 0.0
         for user in range(n):
             means = other.mean_rewards(np.array([user]), other.contexts(np.array([user])))
@@ -221,7 +221,7 @@ class _MadeContexts(_Made[Item]):
         return {UNIFORM: np.full(n_reps, total / n)}
 
     def audit_table(self) -> RewardTable:
-        shape = self.spec.audit.rounds, self.n_actions, self.shown.context_dimension
+        shape = self.setting.rounds, self.n_actions, self.shown.context_dimension
         return sphere_table(*shape, self.reward_range, self._seed(Purpose.AUDIT_TABLE))
 
     def about(self) -> tuple[str, str, str]:
@@ -239,7 +239,7 @@ class _MadeEpisodes(Episodes[Item]):
     @cached_property
     def instance(self) -> Instance:
         """The process; made once with a fixed seed, since its numbers are what regret is counted with."""
-        found = self.item.made(np.random.SeedSequence(0), self.spec.horizon)
+        found = self.item.made(np.random.SeedSequence(0), self.setting.horizon)
         try:
             names = tuple(getattr(found, "state_names", ())), tuple(getattr(found, "action_names", ()))
             return tabular(found.transitions, found.mean_rewards, getattr(found, "start", None), *names)

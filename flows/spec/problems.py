@@ -11,4 +11,4 @@ if TYPE_CHECKING:
 
 def problem_of(environment: Environment[Any]) -> Problem:
     """Public facts of the environment, at the spec's horizon."""
-    return environment.problem(environment.spec.horizon)
+    return environment.problem(environment.setting.horizon)

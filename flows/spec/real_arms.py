@@ -88,7 +88,7 @@ class _Arms(Environment[Item]):
         return tuple(f"arm {a}" for a in range(self.item.n_arms or 0))
 
     def stream(self, seed: np.random.SeedSequence) -> GaussianArms | BetaArms | DriftingArms:
-        return self._arms(self.spec.horizon, seed)
+        return self._arms(self.setting.horizon, seed)
 
     @abstractmethod
     def _arms(self, n_users: int, seed: np.random.SeedSequence) -> GaussianArms | BetaArms | DriftingArms:
@@ -96,14 +96,14 @@ class _Arms(Environment[Item]):
 
     @cached_property
     def _means(self) -> FloatArray:
-        return self._arms(self.spec.horizon, np.random.SeedSequence(0)).means
+        return self._arms(self.setting.horizon, np.random.SeedSequence(0)).means
 
     @property
     def means(self) -> FloatArray:
         return self._means
 
     def audit_table(self) -> RewardTable:
-        rounds = self.spec.audit.rounds
+        rounds = self.setting.rounds
         arms = self._arms(rounds, self._seed(Purpose.AUDIT_TABLE))
         users = np.repeat(np.arange(rounds), self.n_actions)
         rewards = arms.drawn(users, np.tile(np.arange(self.n_actions), rounds))
@@ -145,7 +145,7 @@ class _Drifting(_Arms[DriftingSpec]):
     @cached_property
     def _lost(self) -> FloatArray:
         """(horizon + 1, n_actions) regret of playing one arm in all rounds before."""
-        path = self._path(self.spec.horizon)
+        path = self._path(self.setting.horizon)
         gaps = path.max(axis=1, keepdims=True) - path
         return np.concatenate([np.zeros((1, self.n_actions)), np.cumsum(gaps, axis=0)])
 
@@ -154,7 +154,7 @@ class _Drifting(_Arms[DriftingSpec]):
 
     def reference_gaps(self, stream: Any, n_reps: int) -> dict[str, FloatArray]:
         """Averages over the rounds."""
-        total = self._lost[-1] / self.spec.horizon
+        total = self._lost[-1] / self.setting.horizon
         return {UNIFORM: np.full(n_reps, total.mean()), CONSTANT: np.full(n_reps, total.min())}
 
     def reference_curves(self, stream: Any, grid: IntArray, n_reps: int) -> dict[str, FloatArray]:

@@ -16,6 +16,7 @@ from bandana.flows.spec import tuned, yaml_text
 from bandana.flows.spec.algorithms import AlgorithmSpec
 from bandana.flows.spec.deployment import DeploymentSpec
 from bandana.flows.spec.effort import Replays
+from bandana.flows.spec.environment import Setting
 from bandana.flows.spec.environment_kinds import EnvironmentSpec
 from bandana.flows.spec.every import EverySpec
 from bandana.flows.spec.fields import NAME, Count, Delta, OneOrSeveral, Positive, Strict
@@ -110,6 +111,11 @@ class Spec(Strict):
     _folder: Path | None = PrivateAttr(None)
     _trial: float | None = PrivateAttr(None)
     _lines: tuple[str, ...] = PrivateAttr(())
+
+    @property
+    def setting(self) -> Setting:
+        """The part of it that environments know."""
+        return Setting(self.horizon, self.audit.rounds, self.seed, min(self.block_size, self.replications))
 
     @property
     def place_of_tuned(self) -> Path:

@@ -111,7 +111,7 @@ class _Sphere(Contextual[Any]):
     def stream(self, seed: np.random.SeedSequence) -> SphereContexts:
         """Where actions are fixed, each replicate has its own."""
         return SphereContexts(
-            self.theta, self.item.actions, self.spec.horizon, seed, self.link, is_fixed=self.is_fixed
+            self.theta, self.item.actions, self.setting.horizon, seed, self.link, is_fixed=self.is_fixed
         )  # fmt: skip
 
     def reference_gaps(self, stream: Any, n_reps: int) -> dict[str, FloatArray]:
@@ -119,7 +119,7 @@ class _Sphere(Contextual[Any]):
         return {UNIFORM: stream.uniform_gaps(n_reps)}
 
     def audit_table(self) -> RewardTable:
-        shape = (self.spec.audit.rounds, self.n_actions, self.dimension)
+        shape = (self.setting.rounds, self.n_actions, self.dimension)
         return sphere_table(*shape, self.reward_range, self._seed(Purpose.AUDIT_TABLE))
 
 
@@ -149,7 +149,7 @@ class _Logistic(_Sphere):
 
     def seen_by(self, entry: Entry) -> Environment[Any]:
         """The same problem, of which algorithms that assume linear means prove nothing; the lower bound is theirs too."""
-        return self if entry.name == logistic_ucb.NAME else _ForOthers(self.spec, self.item)
+        return self if entry.name == logistic_ucb.NAME else _ForOthers(self.setting, self.item)
 
     @property
     def theta(self) -> FloatArray:

@@ -118,7 +118,7 @@ def data_of(environment: Environment[Any], n_actions: int) -> str:
     name = environment.describe()["name"]
     data = f" of {name}" if environment.shows("values") else ", drawn at random: the data are private"
     what = "arms" if environment.has_arms else "actions"
-    return f"{environment.spec.audit.rounds} {environment.unit} x {n_actions} {what}{data}"
+    return f"{environment.setting.rounds} {environment.unit} x {n_actions} {what}{data}"
 
 
 def audit_of_subject(subject: Subject, effort: Effort, about: About) -> Outcome:

@@ -80,7 +80,7 @@ def test_regret_is_counted_by_what_the_actions_are(name):
     stream = environment.stream(seed(1))
     regret = environment.regret(stream, grid, 4)
     assert isinstance(regret, ContextualRegretCurve if name in CONTEXTUAL else RegretCurve)
-    (cell, *_) = cells_of(environment.spec)
+    (cell, *_) = cells_of(spec_of(KINDS[name]))
     run(cell.algorithm(), stream, LiveLedger(4, ReproducibleNoise(seed(2))), horizon=HORIZON, observers=[regret])
     assert regret.curve.shape == (4, 3)
     assert (regret.curve[:, 0] >= 0).all()

@@ -186,7 +186,7 @@ def test_regret_is_that_of_each_user_s_best_action(name):
     stream, grid = environment.stream(seed(1)), np.array([1, HORIZON])
     regret = environment.regret(stream, grid, 3)
     assert isinstance(regret, ContextualRegretCurve)
-    (cell,) = cells_of(environment.spec)
+    (cell,) = cells_of(spec_of(KINDS[name]))
     run(cell.algorithm(), stream, LiveLedger(3, ReproducibleNoise(seed(2))), horizon=HORIZON, observers=[regret])
     assert (np.diff(regret.curve, axis=1) >= 0).all()
 
