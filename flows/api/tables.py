@@ -13,10 +13,9 @@ from bandana.audits.reporting.intervals import caution, quantiles
 from bandana.flows.running.store import Store
 from bandana.flows.spec.plan import Cell
 from bandana.flows.spec.roles import Role
-from bandana.flows.spec.spec import is_finite
 from bandana.flows.suites.comparisons import twin_of
 from bandana.flows.suites.play import benchmark_block
-from bandana.privacy_core import GaussianDP, PureDP
+from bandana.flows.tracking.metrics import PRIVACY, numbers_of
 
 _ESTIMATES = (IPS, SNIPS, DR)
 _NUMBERS = ("claimed", "accounted", "measured")
@@ -48,7 +47,9 @@ def frame(
         row |= {name if name not in row else f"parameter_{name}": value for name, value in given.items()}
         row |= {"replications": cell.spec.replications, **_regret(cell, summary)}
         row |= {f"test_{name}": value for name, value in (summary["decision"] or {}).items() if not name.endswith("_text")}
-        rows.append(row | _values(cell, summary) | _privacy(cell, summary, audits.get(cell.name)))
+        row |= _values(cell, summary) | _privacy(cell, summary, audits.get(cell.name))
+        numbers = numbers_of(cell, summary).items()
+        rows.append({metric.column: number.value for metric, number in numbers if metric.column not in row} | row)
     found = pd.DataFrame(rows)
     values = [name for name in _value_names() if name in found.columns]
     last = ["replications", *_regret_names(), *values, "delta", *_privacy_names(), "verdict"]
@@ -126,11 +127,8 @@ def _privacy(cell: Cell, summary: Mapping[str, Any], audit: Mapping[str, Any] | 
     found: dict[str, Any] = {**dict.fromkeys(_privacy_names(), np.nan), "delta": np.nan, "verdict": None}
     if not cell.is_private:
         return found
-    claim, delta = cell.claim(), cell.spec.audit.delta
-    found |= {"delta": delta, "mu_claimed": claim.gaussian.mu, "epsilon_claimed": claim.epsilon_at(delta)}
-    if is_finite(summary["mu"]):
-        derived = GaussianDP(summary["mu"]) if summary["pure"] is None else PureDP(summary["pure"])
-        found |= {"mu_accounted": summary["mu"], "epsilon_accounted": derived.epsilon_at(delta)}
+    found["delta"] = cell.spec.audit.delta
+    found |= {metric.column: number.value for metric in PRIVACY if (number := metric.of(cell, summary)) is not None}
     if audit is not None:
         found |= {f"{quantity}_measured": audit[quantity]["measured"] for quantity in ("mu", "epsilon")}
         found["verdict"] = audit["verdict"]

@@ -26,7 +26,8 @@ from bandana.flows.suites.play import BENCHMARK, is_played
 from bandana.flows.suites.power_curve import power_curve
 from bandana.flows.suites.summaries import summarize_cell
 from bandana.flows.suites.work import audit_entry, evidence_of, stored_audit
-from bandana.privacy_core import ApproxDP, GaussianDP, PureDP, RenyiDP
+from bandana.flows.tracking.metrics import accounted_epsilon
+from bandana.privacy_core import ApproxDP, PureDP, RenyiDP
 
 _WITHHELD = (
     "Regret {where} is withheld: the data are private, the spec does not declare their regret public, and no privacy "
@@ -145,8 +146,7 @@ def _of_user(cell: Cell, summary: dict[str, Any]) -> dict[str, Any] | None:
     if not cell.is_private or cell.environment.item.users is None:
         return None
     mu, pure, delta = summary["user_mu"], summary["user_pure"], cell.spec.audit.delta
-    found = None if not mu else (GaussianDP(mu) if pure is None else PureDP(pure)).epsilon_at(delta)
-    return {"mu": mu, "epsilon": None if found is None else finite(found)}
+    return {"mu": mu, "epsilon": finite(accounted_epsilon(mu, pure, delta)) if mu else None}
 
 
 def _benchmark(plan: Plan, cells: list[Cell], store: Store) -> dict[str, Any]:

@@ -19,8 +19,8 @@ from bandana.flows.spec.spec import is_finite
 from bandana.flows.suites.decisions import decisions, outcomes
 from bandana.flows.suites.play import benchmark_block
 from bandana.flows.tracking.dataset_record import dataset_record
+from bandana.flows.tracking.metrics import logged, numbers_of
 from bandana.flows.tracking.record import ACCOUNTED, CellRecord, audit_metrics
-from bandana.privacy_core import GaussianDP, PureDP
 
 _NOTES = {
     Role.TWIN: "A cell of the suite again without its noise, with the same widths and forgetting. It is not private.",
@@ -71,27 +71,13 @@ def _largest(values: Iterable[float | None]) -> float | None:
 def benchmark_record(cell: Cell, summary: dict[str, Any]) -> CellRecord:
     """What MLflow keeps of a cell's benchmark."""
     grid = summary["grid"].tolist()
-    metrics: dict[str, float] = {}
     curves: dict[str, Any] = {}
     if cell.environment.shows("regret"):
-        for name in ("ips", "snips", "dr"):
-            if (found := summary["values"].get(name)) is not None:
-                metrics |= {f"value/{name}": found["value"], f"value/{name}_half_width": (found["high"] - found["low"]) / 2}
-        metrics["regret/final"] = float(summary["mean"][-1])
-        shown = ["mean"]
-        if cell.spec.replications > 1:  # one replication has no interval
-            metrics["regret/final_half_width"] = float(summary["high"][-1] - summary["low"][-1]) / 2
-            shown += ["low", "high"]
-        if (decided := summary["decision"]) is not None:
-            metrics |= {f"test/{name}": decided[name] for name in ("rounds", "undecided", "wrong")}
+        shown = ("mean", "low", "high") if cell.spec.replications > 1 else ("mean",)  # one replication has no interval
         curves = {f"regret/{name}": (grid, summary[name].tolist()) for name in shown}
     if is_finite(summary["mu"]):
-        claim, delta = cell.claim(), cell.spec.audit.delta
-        metrics |= {"privacy/mu_claimed": claim.gaussian.mu, "privacy/epsilon_claimed": claim.epsilon_at(delta)}
-        if summary["mu"] > 0:
-            derived = GaussianDP(summary["mu"]) if summary["pure"] is None else PureDP(summary["pure"])
-            metrics |= {"privacy/mu_accounted": summary["mu"], "privacy/epsilon_accounted": derived.epsilon_at(delta)}
         curves["privacy/mu_spent"] = (grid, summary["mu_spent"].tolist())
+    metrics = logged(numbers_of(cell, summary))
     made = provenance.tags("benchmark", summary["provenance"], summary["made"])
     return cell_record(cell, metrics, curves, [], made)
 

@@ -16,6 +16,8 @@ import zlib
 from collections.abc import Mapping
 from typing import Any
 
+from bandana.flows.tracking.metrics import AUDIT_METRICS, HALF_WIDTH, METRICS
+
 VIEW_KEY = "bandana"
 VIEW_TAG = f"mlflow.sharedViewState.{VIEW_KEY}"
 VIEW_NAME = "Regret and privacy"
@@ -26,10 +28,11 @@ FINAL_REGRET, MEAN_REGRET, MU_SPENT = "regret/final", "regret/mean", "privacy/mu
 CLAIMED, ACCOUNTED = "privacy/epsilon_claimed", "privacy/epsilon_accounted"
 MEASURED = "audit/epsilon_measured"
 
-_DETAIL_BARS = (
-    "regret/final_half_width", "privacy/mu_claimed", "privacy/mu_accounted", "audit/mu_measured", "audit/mu_accounted",
-    "audit/epsilon_accounted", "audit/controls_caught", "audit/controls_planted", "audit/smallest_factor",
-)  # fmt: skip
+_DETAIL_BARS = tuple(
+    name
+    for name in (f"{FINAL_REGRET}{HALF_WIDTH}", *(metric.name for metric in METRICS), *AUDIT_METRICS)
+    if name not in (FINAL_REGRET, CLAIMED, ACCOUNTED, MEASURED)
+)
 _DETAIL_LINES = ("regret/low", "regret/high")
 _PREFIX = "deflate;"
 _NAMESPACE = uuid.UUID("4f6a2d0e-3c53-5d0b-9d1f-0a7b3c1d2e5f")

@@ -16,6 +16,7 @@ from bandana.flows.cli import app
 from bandana.flows.keys.checkout import checkout
 from bandana.flows.running.settings import DataFolder
 from bandana.flows.tracking.address import URI_VARIABLE
+from bandana.flows.tracking.metrics import AUDIT_METRICS, METRICS
 from bandana.flows.tracking.tracker import CellRecord, Tracker
 
 ROOT = Path(__file__).parents[3]
@@ -102,6 +103,11 @@ def test_the_manual_names_every_tag_and_the_run_holds_every_tag_of_the_manual(tm
     named = {name for column in columns for name in re.findall(r"`([a-z_.A-Z]+)`", column)}
     of_a_checkout = set() if checkout() else {"mlflow.source.git.commit", "bandana.clean"}
     assert named - of_a_checkout == held - {"mlflow.runName", "mlflow.source.name", "mlflow.source.type"}
+
+
+def test_the_manual_names_every_metric() -> None:
+    text = (ROOT / "docs" / "tracking.md").read_text(encoding="utf-8")
+    assert [name for name in (*(metric.name for metric in METRICS), *AUDIT_METRICS) if f"`{name}`" not in text] == []
 
 
 # --- the folder mlflow/ ---------------------------------------------------------------------------
