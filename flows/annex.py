@@ -16,6 +16,7 @@ from typing import Any
 import typer
 
 NAMES = (
+    "crosscheck",
     "operations",
 )  # fmt: skip
 """The table of annexes."""

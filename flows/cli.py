@@ -33,7 +33,6 @@ _COMMANDS: tuple[Callable[..., None], ...] = (
     pages.ui,
     accounting.list_,
     accounting.calibrate,
-    accounting.crosscheck,
     *(command for annex in annexes() for command in annex.commands),
 )
 for command in _COMMANDS:

@@ -1,4 +1,4 @@
-"""Commands on the catalog and its accounting: list, calibrate, crosscheck."""
+"""Commands on the catalog and its accounting: list and calibrate."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from bandana.flows.commands.failures import failures
-from bandana.flows.commands.options import FAILURE, Debug, console, echo, option, real, real_option, whole
+from bandana.flows.commands.options import Debug, echo, option, real_option, whole
 
 
 def list_(
@@ -54,9 +54,7 @@ def calibrate(
     model: Annotated[str | None, option("Trust model: central, joint, shuffle or local; all if not given.")] = None,
     guarantee: Annotated[str | None, option("renyi, pure, approximate or zcdp; all that there are if not given.")] = None,
     epsilon: Annotated[float | None, real_option("Epsilon of the claim.")] = None,
-    delta: Annotated[
-        float | None, real_option("Delta of the claim; for Renyi DP and zCDP, where epsilon is shown.")
-    ] = None,
+    delta: Annotated[float | None, real_option("Delta of the claim; for Renyi DP and zCDP, where epsilon is shown.")] = None,
     alpha: Annotated[float | None, real_option("Renyi order of the claim.")] = None,
     rho: Annotated[float | None, real_option("Rho of a zero-concentrated claim.")] = None,
     reading: Annotated[str | None, option("How the print is read where it is ambiguous; `all` for every one.")] = None,
@@ -118,26 +116,3 @@ def calibrate(
         for index, each in enumerate(found):
             typer.echo("\n" if index else "", nl=False)
             calibrations.show(each, meanings)
-
-
-def crosscheck(
-    delta: Annotated[
-        list[float] | None,
-        typer.Option(
-            "--delta", parser=real, help="Where epsilons are compared; give it several times.", show_default="1e-5"
-        ),
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One object, for machines.")] = False,
-    debug: Debug = False,
-) -> None:
-    """Hold every ledger against dp-accounting and opacus, and list the known defects of those libraries."""
-    with failures(debug):
-        from bandana.flows.queries.crosscheck import WIDTH, check, render, to_json
-
-        result = check(delta)
-        if as_json:
-            typer.echo(json.dumps(to_json(result), indent=1, allow_nan=False))
-        else:
-            console(WIDTH).print(render(result))
-        if not result.is_sound:
-            raise typer.Exit(FAILURE)
