@@ -16,6 +16,7 @@ from typing import Any
 import typer
 
 NAMES = (
+    "leaderboard",
     "crosscheck",
     "operations",
 )  # fmt: skip
@@ -30,7 +31,8 @@ class Annex:
       commands: of the command line, in the order of the help.
       groups: commands with commands of their own, by name.
       plugs: name of a point of the core -> what the annex adds there, by name, each as `module:name`. The core's points:
-        `steps`, functions of (plan, data folder) that return JSON rows, which the suite flow runs.
+        `steps`, functions of (plan, data folder) that return JSON rows, which the suite flow runs; `documents`, a `Kind`
+        of document (`audits/reporting/kinds.py`) by its name; `list`, functions that return lines below `bandana list`.
       pages: files outside its folders that go with it, such as pages of the documentation.
     """
 
@@ -46,6 +48,11 @@ def annexes() -> tuple[Annex, ...]:
     return tuple(import_module(f"bandana.flows.annexes.{name}").ANNEX for name in NAMES)
 
 
+def plugs_at(point: str) -> dict[str, str]:
+    """Everything that annexes add at a point of the core, by name, as `module:name`; nothing of it is imported."""
+    return {name: place for annex in annexes() for name, place in annex.plugs.get(point, {}).items()}
+
+
 def plugged(point: str) -> dict[str, Any]:
     """Everything that annexes add at a point of the core, by name; its modules are imported here, and no earlier."""
-    return {name: resolve_name(place) for annex in annexes() for name, place in annex.plugs.get(point, {}).items()}
+    return {name: resolve_name(place) for name, place in plugs_at(point).items()}

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from bandana.flows.annex import plugged
 from bandana.flows.commands.failures import failures
 from bandana.flows.commands.options import Debug, echo, option, real_option, whole
 
@@ -40,10 +41,8 @@ def list_(
         if name is None:
             Console().print(catalog.overview(entries))
             if model is None and family is None:
-                from bandana.flows.queries.best import hint, latest, lines
-
-                board = latest()
-                echo("", *(hint() if board is None else lines(board)))
+                for lines in plugged("list").values():
+                    echo("", *lines())
         else:
             catalog.show(entries, Console())
 
