@@ -17,6 +17,7 @@ import typer
 
 NAMES = (
     "leaderboard",
+    "planning",
     "crosscheck",
     "operations",
 )  # fmt: skip

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import typer
 
 from bandana.flows.annex import annexes
-from bandana.flows.commands import accounting, baseline, book, bundle, export, pages, reports, schema, suites, verify
+from bandana.flows.commands import baseline, book, bundle, catalog, export, pages, reports, schema, suites, verify
 from bandana.flows.commands.audit import command as audits
 from bandana.flows.running.settings import use_one_thread
 
@@ -30,8 +30,7 @@ _COMMANDS: tuple[Callable[..., None], ...] = (
     export.export,
     baseline.baseline,
     pages.ui,
-    accounting.list_,
-    accounting.calibrate,
+    catalog.list_,
     *(command for annex in annexes() for command in annex.commands),
 )
 for command in _COMMANDS:
