@@ -18,8 +18,8 @@ from figures import IMAGES, Cell
 from slim import slim
 
 from bandana.audits.reporting.drawing import FAMILIES, TWIN, label_ends, log_ticks, svg_of
-from bandana.audits.reporting.leaderboard import family_of
-from bandana.audits.reporting.leaderboard_plots import measure_against_mu
+from bandana.flows.annexes.leaderboard.page import family_of
+from bandana.flows.annexes.leaderboard.plots import measure_against_mu
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

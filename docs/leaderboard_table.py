@@ -12,8 +12,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from bandana.audits.reporting.leaderboard import MEASURES, family_of
 from bandana.audits.reporting.numbers import number
+from bandana.flows.annexes.leaderboard.page import MEASURES, family_of
 
 PAGE = Path(__file__).parent / "leaderboard.md"
 _PLACE = re.compile(r"(<!-- winners -->\n).*?(<!-- end -->)", re.S)

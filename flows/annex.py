@@ -14,6 +14,9 @@ from pkgutil import resolve_name
 from typing import Any
 
 NAMES = (
+    "leaderboard",
+    "planning",
+    "crosscheck",
     "books",
     "operations",
 )  # fmt: skip
@@ -29,7 +32,9 @@ class Annex:
         it is asked for. The core's points:
         `commands`, functions of the command line, in the order of the help; `groups`, commands with commands of their own;
         `steps`, functions of (plan, data folder) that return JSON rows, which the suite flow runs;
-        `books`, the class of a `flows.suites.charging.BookKeeper`.
+        `books`, the class of a `flows.suites.charging.BookKeeper`;
+        `documents`, a `Kind` of document (`audits/reporting/kinds.py`) by its name;
+        `list`, functions that return lines below `bandana list`.
       pages: files outside its folders that go with it, such as pages of the documentation.
     """
 
@@ -43,6 +48,11 @@ def annexes() -> tuple[Annex, ...]:
     return tuple(import_module(f"bandana.flows.annexes.{name}").ANNEX for name in NAMES)
 
 
+def plugs_at(point: str) -> dict[str, str]:
+    """Everything that annexes add at a point of the core, by name, as `module:name`; nothing of it is imported."""
+    return {name: place for annex in annexes() for name, place in annex.plugs.get(point, {}).items()}
+
+
 def plugged(point: str) -> dict[str, Any]:
     """Everything that annexes add at a point of the core, by name; its modules are imported here, and no earlier."""
-    return {name: resolve_name(place) for annex in annexes() for name, place in annex.plugs.get(point, {}).items()}
+    return {name: resolve_name(place) for name, place in plugs_at(point).items()}

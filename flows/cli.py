@@ -7,7 +7,7 @@ from collections.abc import Callable
 import typer
 
 from bandana.flows.annex import plugged
-from bandana.flows.commands import accounting, baseline, bundle, export, leaderboard, pages, reports, suites, verify
+from bandana.flows.commands import baseline, bundle, catalog, export, pages, reports, schema, suites, verify
 from bandana.flows.commands.audit import command as audits
 from bandana.flows.running.settings import use_one_thread
 
@@ -22,18 +22,15 @@ _COMMANDS: tuple[Callable[..., None], ...] = (
     suites.check,
     suites.run,
     suites.tune,
-    suites.schema,
+    schema.schema,
     audits.audit,
     verify.verify,
     bundle.bundle,
     reports.report,
     export.export,
-    leaderboard.leaderboard,
     baseline.baseline,
     pages.ui,
-    accounting.list_,
-    accounting.calibrate,
-    accounting.crosscheck,
+    catalog.list_,
     *plugged("commands").values(),
 )
 for command in _COMMANDS:

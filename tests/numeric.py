@@ -99,7 +99,7 @@ MARKED: dict[str, tuple[str, ...]] = {
     ),
     "audits/replays/test_replay.py": ("test_the_score_of_an_honest_run",),
     "audits/external/test_rescaled.py": ("test_the_likelihood_ratio",),
-    "audits/cross_checks/test_second_opinions.py": (
+    "flows/annexes/crosscheck/test_second_opinions.py": (
         "test_a_known_defect_is_measured",
         "test_all_seven_accountants",
     ),

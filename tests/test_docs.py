@@ -15,8 +15,8 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from bandana.audits.documents.form import json_schema
-from bandana.audits.reporting.document import FORMS
 from bandana.flows.cli import app
+from bandana.flows.commands.schema import kinds
 from bandana.flows.spec.environment_kinds import environments_of
 from bandana.flows.spec.plan import cells_of
 from bandana.flows.spec.spec import Spec, load_spec
@@ -343,10 +343,10 @@ def test_the_reference_names_every_field_of_a_spec(hooks):
     assert "None" not in text
 
 
-@pytest.mark.parametrize(("form", "writer"), zip(FORMS.values(), ("markdown", "comparison", "leaderboard"), strict=True))
-def test_the_reference_names_every_field_of_a_report(hooks, form, writer):
-    schema = json_schema(form)
-    text = getattr(hooks["report_format"], writer)()
+@pytest.mark.parametrize("name", kinds())
+def test_the_reference_names_every_field_of_a_document(hooks, name):
+    schema = json_schema(kinds()[name].form)
+    text = hooks["report_format"].markdown(name)
     assert schema["properties"]["schema"]["const"] in text
     for model in [schema, *schema.get("$defs", {}).values()]:
         for field in model.get("properties", {}):

@@ -110,7 +110,7 @@ def test_what_is_no_generator_is_not_taken_for_one():
 
 
 ADAPTERS = {
-    "audits/cross_checks/opacus_private.py": "tests/audits/cross_checks/test_opacus_private.py",
+    "flows/annexes/crosscheck/opacus_private.py": "tests/flows/annexes/crosscheck/test_opacus_private.py",
     "flows/running/process_pool.py": "tests/flows/running/test_process_pool.py",
     "flows/tracking/mlflow_private.py": "tests/flows/tracking/test_mlflow_private.py",
 }

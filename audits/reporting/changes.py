@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from bandana.audits.documents.comparison import Comparison
 from bandana.audits.reporting import origin, regret_plots
 from bandana.audits.reporting.blocks import (
     Block,
@@ -23,6 +24,7 @@ from bandana.audits.reporting.blocks import (
     table_block,
 )
 from bandana.audits.reporting.drawing import ROLES
+from bandana.audits.reporting.kinds import Kind, register
 from bandana.audits.reporting.numbers import NONE, number, symbol_of
 from bandana.audits.reporting.power import factor_of
 
@@ -45,7 +47,7 @@ _GLOSSARY = {
 
 
 def headline(document: dict[str, Any]) -> tuple[str, str]:
-    """FAIL if a verdict became worse, else NONE; and one sentence that counts the changes."""
+    """Tone of a comparison's head, bad if a verdict became worse; and one sentence that counts the changes."""
     worse = sum(audit["is_worse"] for audit in document["audits"])
     said = [f"{worse} verdict{'s' if worse != 1 else ''} became worse."] if worse else []
     for name in ("audits", "cells"):
@@ -56,7 +58,7 @@ def headline(document: dict[str, Any]) -> tuple[str, str]:
     compared = [cell["difference"] for cell in document["cells"] if cell["difference"] is not None]
     if compared:
         said.append(f"Final regret: {sum(d['is_resolved'] for d in compared)} of {len(compared)} differences resolved.")
-    return "FAIL" if worse else "NONE", " ".join(said) or "Neither run has an audit or a benchmark."
+    return "bad" if worse else "quiet", " ".join(said) or "Neither run has an audit or a benchmark."
 
 
 def sections(document: dict[str, Any]) -> list[dict[str, Any]]:
@@ -235,3 +237,20 @@ def _evidence(document: dict[str, Any]) -> list[Block]:
     )
     columns = ["File", "SHA-256 before, begins", "SHA-256 after, begins"]
     return [paragraph(said), table_block(caption, columns, rows, widths=[2, 1, 1])]
+
+
+def _times(document: dict[str, Any]) -> list[tuple[str, str | None]]:
+    return [(f"$.runs.{name}.created", run["created"]) for name, run in document["runs"].items()]
+
+
+COMPARISON = register(
+    Kind(
+        "bandana/comparison/2",
+        Comparison,
+        {"comparison": "Comparison of two runs"},
+        headline,
+        sections,
+        times=_times,
+    )
+)
+"""Comparisons of two runs."""

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+from bandana.audits.documents.report import Report
 from bandana.audits.reporting import origin
 from bandana.audits.reporting.blocks import (
     Audit,
@@ -29,7 +30,8 @@ from bandana.audits.reporting.blocks import (
 )
 from bandana.audits.reporting.checklist import checklist
 from bandana.audits.reporting.counterexamples import deterministic
-from bandana.audits.reporting.document import broken_order, has_ledger
+from bandana.audits.reporting.document import REPORT, broken_order, contradictions_of_report, has_ledger, times_of_report
+from bandana.audits.reporting.kinds import Kind, register
 from bandana.audits.reporting.label import TRUST, label
 from bandana.audits.reporting.measurement import measurement
 from bandana.audits.reporting.numbers import NONE, number, unit_of
@@ -347,3 +349,17 @@ def _evidence(document: dict[str, Any]) -> list[Block]:
         if evidence["files"]
         else paragraph("No evidence file is listed."),
     ]
+
+
+register(
+    Kind(
+        REPORT,
+        Report,
+        {"experiment": "Report of an experiment", "audit": "Privacy audit report", "catalog": "Catalog report"},
+        headline,
+        sections,
+        strength,
+        times_of_report,
+        contradictions_of_report,
+    )
+)

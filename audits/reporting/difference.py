@@ -10,7 +10,8 @@ from typing import Any
 
 from bandana.audits.reporting import origin
 from bandana.audits.reporting.blocks import at_least, plain
-from bandana.audits.reporting.document import COMPARISON, cells_of
+from bandana.audits.reporting.changes import COMPARISON
+from bandana.audits.reporting.document import cells_of
 from bandana.audits.reporting.intervals import Mean, unpaired_interval
 from bandana.audits.reporting.numbers import name_of, number
 from bandana.audits.reporting.power import factor_of
@@ -35,7 +36,7 @@ def compare(before: Document, after: Document) -> Document:
     names = list(dict.fromkeys((before["suite"], after["suite"])))
     times = [run["created"] for run in (before, after) if run["created"] is not None]
     return {
-        "schema": COMPARISON,
+        "schema": COMPARISON.schema,
         "kind": "comparison",
         "title": f"What changed: {' and '.join(names)}",
         "suite": " and ".join(names),

@@ -10,34 +10,25 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
-from bandana.audits.documents.comparison import Comparison
 from bandana.audits.documents.form import first_mistake
-from bandana.audits.documents.leaderboard import Leaderboard
-from bandana.audits.documents.report import Report
+from bandana.audits.reporting.kinds import KINDS, Kind
 
 REGRET = ("mean", "low", "high", "final_mean", "final_low", "final_high", "final_quantiles")
 """Fields that are null in a cell whose regret is withheld."""
 TOLERANCE = 1e-6  # relative: two ways to compute one number may differ by rounding
-REPORT, COMPARISON, LEADERBOARD = "bandana/report/11", "bandana/comparison/2", "bandana/leaderboard/3"
-FORMS = {REPORT: Report, COMPARISON: Comparison, LEADERBOARD: Leaderboard}
-"""Version of a format -> type of its documents."""
+REPORT = "bandana/report/11"
 
 
-def is_comparison(document: dict[str, Any]) -> bool:
-    """Whether a document compares two runs; it reports one otherwise."""
-    return document.get("schema") == COMPARISON
-
-
-def is_leaderboard(document: dict[str, Any]) -> bool:
-    """Whether a document is a benchmark's leaderboard."""
-    return document.get("schema") == LEADERBOARD
+def kind_of(document: dict[str, Any]) -> Kind:
+    """The kind that a document's field `schema` names, or that of reports."""
+    return KINDS.get(str(document.get("schema")), KINDS[REPORT])
 
 
 def validate(document: dict[str, Any]) -> None:
     """Checks a report document: its form, its lengths, and that no PASS contradicts its other fields.
 
     Args:
-      document: of the type in `FORMS` that its field `schema` names. Numbers are finite; null: there is none.
+      document: of the type that its field `schema` names. Numbers are finite; null: there is none.
 
     Raises:
       ValueError: the message names the JSON path, the value found there, and what is wrong with it.
@@ -58,7 +49,7 @@ def _check_document(document: dict[str, Any]) -> None:
     for path, number in _numbers(document, "$"):
         if not math.isfinite(number):
             raise _error(path, number, "is not finite; write null for a number that does not exist")
-    mistake = first_mistake(FORMS.get(str(document.get("schema")), Report), document)
+    mistake = first_mistake(kind_of(document).form, document)
     if mistake is not None:
         raise _error(*mistake)
     for path, found, reason in _contradictions(document):
@@ -109,14 +100,15 @@ def _numbers(value: Any, path: str) -> Iterator[tuple[str, float]]:
 
 
 def _contradictions(document: dict[str, Any]) -> Iterator[tuple[str, Any, str]]:
-    for path, moment in _times(document):
+    kind = kind_of(document)
+    for path, moment in (("$.created", document["created"]), *kind.times(document)):
         if moment is not None and not _is_aware(moment):
             yield path, moment, "must be an ISO 8601 time with an offset"
-    if is_comparison(document):
-        return
-    if is_leaderboard(document):
-        yield from _contradictions_of_board(document)
-        return
+    yield from kind.contradictions(document)
+
+
+def contradictions_of_report(document: dict[str, Any]) -> Iterator[tuple[str, Any, str]]:
+    """Every field of a report that contradicts others."""
     environments = document["environments"]
     for index, environment in enumerate(environments):
         if len(environment["means"]) not in (0, len(environment["actions"])):
@@ -155,36 +147,8 @@ def _contradictions(document: dict[str, Any]) -> Iterator[tuple[str, Any, str]]:
                 yield f"{path}.verdict", audit["verdict"], f"contradicts the audit: {reason}"
 
 
-def _contradictions_of_board(document: dict[str, Any]) -> Iterator[tuple[str, Any, str]]:
-    names = [problem["name"] for problem in document["problems"]]
-    for index, problem in enumerate(document["problems"]):
-        path = f"$.problems[{index}]"
-        if problem["name"] in names[:index]:
-            yield f"{path}.name", problem["name"], "occurs twice; names must be unique"
-        labels = [row["label"] for row in problem["rows"]]
-        for place, row in enumerate(problem["rows"]):
-            if row["label"] in labels[:place]:
-                yield f"{path}.rows[{place}].label", row["label"], "occurs twice; labels must be unique"
-            if not row["low"] - abs(row["mean"]) * TOLERANCE <= row["mean"] <= row["high"] + abs(row["mean"]) * TOLERANCE:
-                yield f"{path}.rows[{place}].mean", row["mean"], "lies outside of its interval"
-            if (row["role"] == "private") != (row["claim"] is not None):
-                yield f"{path}.rows[{place}].claim", row["claim"], "must be given by private rows, and by no others"
-            if (row["verdict"] is None) != (row["audited_on"] is None):
-                yield f"{path}.rows[{place}].audited_on", row["audited_on"], "must name the problem of an audit"
-        for place, best in enumerate(problem["best"]):
-            for label in (best["label"], *best["tied"]):
-                if label is not None and label not in labels:
-                    yield f"{path}.best[{place}].label", label, "must be the label of a row"
-
-
-def _times(document: dict[str, Any]) -> Iterator[tuple[str, str | None]]:
-    """Every time in a document with its path."""
-    yield "$.created", document["created"]
-    if is_comparison(document):
-        yield from ((f"$.runs.{name}.created", run["created"]) for name, run in document["runs"].items())
-        return
-    if is_leaderboard(document):
-        return
+def times_of_report(document: dict[str, Any]) -> Iterator[tuple[str, str | None]]:
+    """Every time in a report with its path, but that of its last result."""
     made = document["provenance"]
     places = [("$.provenance", made)]
     places += [(f"$.provenance.makers[{index}]", maker) for index, maker in enumerate(made["makers"])]

@@ -13,9 +13,9 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bandana.audits.reporting import changes, content, leaderboard, origin
+from bandana.audits.reporting import origin
 from bandana.audits.reporting.blocks import name_images
-from bandana.audits.reporting.document import is_comparison, is_leaderboard, validate
+from bandana.audits.reporting.document import kind_of, validate
 from bandana.audits.reporting.drawing import ROLES
 
 if TYPE_CHECKING:
@@ -27,13 +27,6 @@ _UNBREAKABLE = re.compile(r"[^\s/_.,:=-]{25,}")
 _HASH = re.compile(r"[0-9a-f]{64}")
 _LONG_WORD = re.compile(r"(?<![<&])\b[\w/.,:=-]{12,}\b(?![^<]*>)")
 _PUNCTUATION = re.compile(r"[/_.,:=-]+(?=\w)")
-_KICKERS = {
-    "experiment": "Report of an experiment",
-    "audit": "Privacy audit report",
-    "catalog": "Catalog report",
-    "comparison": "Comparison of two runs",
-    "leaderboard": "Leaderboard of a benchmark",
-}
 _MADE_WITH = ("jinja2", "matplotlib.figure", "matplotlib.backends.backend_agg", "matplotlib.backends.backend_svg", "typst")
 _ZERO_WIDTH_SPACE = "\u200b"
 
@@ -122,22 +115,16 @@ def load() -> None:
 
 
 def _page(document: dict[str, Any]) -> dict[str, Any]:
-    if is_comparison(document):
-        verdict, headline = changes.headline(document)
-        tone, strength = "bad" if verdict == "FAIL" else "quiet", None
-    elif is_leaderboard(document):
-        (tone, headline), strength = leaderboard.headline(document), None
-    else:
-        tone, headline = content.headline(document)
-        strength = content.strength(document)
+    kind = kind_of(document)
+    tone, headline = kind.headline(document)
     return {
-        "kicker": _KICKERS[document["kind"]],
+        "kicker": kind.kickers[document["kind"]],
         "title": document["title"],
         "suite": document["suite"],
         "created": origin.computed(document),
         "tone": tone,
         "headline": headline,
-        "strength": strength,
+        "strength": kind.strength(document),
         "sections": _sections(document),
     }
 
@@ -150,12 +137,9 @@ def _sections(document: dict[str, Any]) -> list[dict[str, Any]]:
 @lru_cache(maxsize=1)
 def _sections_of(text: str) -> list[dict[str, Any]]:
     document = json.loads(text)
-    if is_comparison(document):
-        found = changes.sections(document)
-    else:
-        found = leaderboard.sections(document) if is_leaderboard(document) else content.sections(document)
-    name_images(found)
-    return found
+    sections = kind_of(document).sections(document)
+    name_images(sections)
+    return sections
 
 
 def _environment() -> Environment:

@@ -417,8 +417,8 @@ DOORS = (
                 "Other libraries' accountants",
                 "",
                 (
-                    "bandana.audits.cross_checks.second_opinions",
-                    "bandana.audits.cross_checks.library_defects",
+                    "bandana.flows.annexes.crosscheck.second_opinions",
+                    "bandana.flows.annexes.crosscheck.library_defects",
                 ),
             ),
         ),

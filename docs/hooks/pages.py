@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,9 +30,7 @@ WRITERS = {
     "reference/specs.md": ready_specs.markdown,
     "reference/algorithms.md": catalog_page.markdown,
     "reference/planted-faults.md": planted_faults.markdown,
-    "reference/report-format.md": report_format.markdown,
-    "reference/comparison-format.md": report_format.comparison,
-    "reference/leaderboard-format.md": report_format.leaderboard,
+    **{f"reference/{name}-format.md": partial(report_format.markdown, name) for name in report_format.HEADS},
 }
 
 

@@ -5,52 +5,36 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-_HEAD = """# Report format
+HEADS = {
+    "report": """# Report format
 
 A report's JSON file is a document of version `{version}`. This page is generated from the types in
 `bandana.audits.documents`, which every document is checked against before it is written. Documents contain neither
 infinity nor NaN: `null` marks a number that does not exist. `bandana.audits.reporting.validate` checks your own
 documents, and `bandana schema report` prints the JSON schema.
-"""
-_HEAD_OF_COMPARISON = """# Comparison format
+""",
+    "comparison": """# Comparison format
 
 `bandana report --compare` writes a document of version `{version}`, whose JSON schema `bandana schema comparison` prints.
 `null` marks a number that does not exist.
-"""
-_HEAD_OF_LEADERBOARD = """# Leaderboard format
+""",
+    "leaderboard": """# Leaderboard format
 
 `bandana leaderboard` writes a document of version `{version}` beside its page; `bandana schema leaderboard` prints its JSON
 schema. `null` marks a number that does not exist.
-"""
+""",
+}
+"""Kind of document -> what its page begins with."""
 
 
-def markdown() -> str:
-    """The page on reports."""
-    from bandana.audits.documents.report import Report
-
-    return _page(_HEAD, Report)
-
-
-def comparison() -> str:
-    """The page on comparisons."""
-    from bandana.audits.documents.comparison import Comparison
-
-    return _page(_HEAD_OF_COMPARISON, Comparison)
-
-
-def leaderboard() -> str:
-    """The page on leaderboards."""
-    from bandana.audits.documents.leaderboard import Leaderboard
-
-    return _page(_HEAD_OF_LEADERBOARD, Leaderboard)
-
-
-def _page(head: str, kind: type) -> str:
+def markdown(name: str) -> str:
+    """The page of a kind of document."""
     from bandana.audits.documents.form import json_schema
+    from bandana.flows.commands.schema import kinds
 
-    schema = json_schema(kind)
+    schema = json_schema(kinds()[name].form)
     models = schema["$defs"]
-    parts = [head.format(version=schema["properties"]["schema"]["const"]), "## The document", _table(schema, models)]
+    parts = [HEADS[name].format(version=schema["properties"]["schema"]["const"]), "## The document", _table(schema, models)]
     for name, model in models.items():
         parts += [f"## {name}", str(model["description"]), _table(model, models)]
     return "\n\n".join(parts) + "\n"

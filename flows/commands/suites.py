@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from bandana.flows.spec.plan import Cell, Plan
     from bandana.flows.spec.spec import Spec
 
-Described = Literal["spec", "report", "comparison", "leaderboard"]
 DaskAddress = Annotated[
     str | None, typer.Option(help="A running cluster's scheduler, such as tls://10.0.0.5:8786.", show_default=False)
 ]
@@ -141,20 +140,6 @@ def check(spec: SpecPath, as_json: AsJson = False, data: Data = None, debug: Deb
         _explain(plan, ["benchmark", "audit", "report"], if_there(data), None, as_json=as_json)
         if not as_json:
             typer.echo(f"{spec}: correct")
-
-
-def schema(document: Annotated[Described, typer.Argument(help="Kind of file that the schema describes.")] = "spec") -> None:
-    """Print the JSON schema of a spec, for editors that complete and check YAML, or of a document that Bandana writes."""
-    if document == "spec":
-        from bandana.flows.spec.schema import json_schema as schema_of_spec
-
-        written = schema_of_spec()
-    else:
-        from bandana.audits.documents.form import json_schema
-        from bandana.audits.reporting.document import FORMS
-
-        written = next(json_schema(kind) for name, kind in FORMS.items() if f"/{document}/" in name)
-    typer.echo(json.dumps(written, indent=1))
 
 
 def run_file(

@@ -101,10 +101,6 @@ class DataFolder:
         """An audit's evidence file, under a name that people can type."""
         return self.suite(suite) / "evidence" / f"{name}.npz"
 
-    def leaderboard(self, form: str, kind: str) -> Path:
-        """A benchmark's leaderboard: form is quick or whole, kind html or json."""
-        return self.root / "leaderboard" / f"{form}.{kind}"
-
     def sweep(self) -> None:
         """Removes what killed processes left half-written; runs that go on beside this one keep theirs."""
         sweep(place for place in self.root.iterdir() if place.is_dir() and place != self.prefect)

@@ -8,7 +8,7 @@ from jsonschema import Draft202012Validator
 from bandana.audits.documents.form import first_mistake, json_schema
 from bandana.audits.documents.report import Report
 from bandana.audits.reporting import validate
-from bandana.audits.reporting.document import FORMS
+from bandana.flows.commands.schema import kinds
 from tests.report_documents import at_test_budget, book, counterexample, deployment, make
 
 WRONG = (None, "", -0.5, True, [])
@@ -64,9 +64,9 @@ def test_the_schema_and_the_check_refuse_the_same_documents():
     assert n_refused > 1000
 
 
-@pytest.mark.parametrize("form", FORMS.values())
-def test_each_type_has_a_correct_schema(form):
-    Draft202012Validator.check_schema(json_schema(form))
+@pytest.mark.parametrize("name", kinds())
+def test_each_type_has_a_correct_schema(name):
+    Draft202012Validator.check_schema(json_schema(kinds()[name].form))
 
 
 @pytest.mark.parametrize(

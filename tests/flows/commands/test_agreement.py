@@ -7,13 +7,11 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from bandana.algorithms import catalog
 from bandana.flows.cli import app
 from bandana.flows.commands import agreement
 from bandana.flows.commands.agreement import Work
 from bandana.flows.commands.options import USER_MISTAKE
 from bandana.flows.queries import explain
-from bandana.flows.spec.benchmark_folder import written_version
 from bandana.flows.spec.mistakes import SpecError
 from bandana.flows.spec.plan import Plan
 from bandana.flows.spec.spec import load_spec
@@ -34,7 +32,7 @@ def _nothing_is_started(tmp_path, monkeypatch):
     for module, name in ((suite, "suite"), (tune, "tune"), (audit_all, "audit_all")):
         monkeypatch.setattr(module, name, refuse)
     for name in ("begin", "warm_up", "while_the_server_starts"):
-        for command in ("suites", "audit.catalog", "audit.own", "audit.release", "leaderboard"):
+        for command in ("suites", "audit.catalog", "audit.own", "audit.release"):
             monkeypatch.setattr(f"bandana.flows.commands.{command}.{name}", refuse, raising=False)
     with suppress(ImportError):
         monkeypatch.setattr("bandana.flows.annexes.operations.service.server", refuse)
@@ -57,14 +55,6 @@ def _commands(folder, path):
     tuned = yaml.safe_load(path.read_text())
     tuned["tuning"] = {"parameter": "beta", "values": [1, 2], "replications": 10**13}
     (folder / "tuned.yaml").write_text(yaml.safe_dump(tuned))
-    benchmark = folder / "benchmark"
-    benchmark.mkdir()
-    del tuned["tuning"]
-    tuned["algorithms"] = [{"all": "private", "mu": 1, "calibrations": "tight", "leave_out": []}]
-    playing = {entry.name for entry in catalog.known() if "finite" in entry.plays_on}
-    tuned["algorithms"][0]["leave_out"] = sorted(playing - {"adar-ucb"})
-    (benchmark / "arms.yaml").write_text(yaml.safe_dump(tuned))
-    (benchmark / "version.json").write_text(written_version(benchmark, "x", 1))
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]
     return {
@@ -73,11 +63,10 @@ def _commands(folder, path):
         "tune": ["tune", folder / "tuned.yaml"],
         "serve": ["serve", path, "--port", port],
         "audit --all": ["audit", "--all", "--replays", "1e12"],
-        "leaderboard": ["leaderboard", benchmark],
     }
 
 
-@pytest.mark.parametrize("name", ["run", "audit", "tune", "serve", "audit --all", "leaderboard"])
+@pytest.mark.parametrize("name", ["run", "audit", "tune", "serve", "audit --all"])
 def test_more_than_a_day_of_work_is_asked_about(name, tmp_path, long_spec):
     if name == "serve":
         pytest.importorskip("bandana.flows.annexes.operations")

@@ -10,12 +10,12 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from bandana.audits.cross_checks.ledgers import named_cases
-from bandana.audits.cross_checks.library_defects import KNOWN_DEFECTS, Kind, Status
-from bandana.audits.cross_checks.second_opinions import CrossCheck, second_opinions
+from bandana.flows.annexes.crosscheck import tables as command
+from bandana.flows.annexes.crosscheck.ledgers import named_cases
+from bandana.flows.annexes.crosscheck.library_defects import KNOWN_DEFECTS, Kind, Status
+from bandana.flows.annexes.crosscheck.second_opinions import CrossCheck, second_opinions
 from bandana.flows.cli import app
 from bandana.flows.commands.options import FAILURE, USER_MISTAKE
-from bandana.flows.queries import crosscheck as command
 
 DELTA = 1e-5
 NAMED = {case.name: case for case in named_cases()}

@@ -3,7 +3,7 @@
 import pytest
 from opacus.accountants.prv import PRVAccountant
 
-from bandana.audits.cross_checks.opacus_private import prv_interval
+from bandana.flows.annexes.crosscheck.opacus_private import prv_interval
 from bandana.privacy_core import GaussianDP
 
 DELTA = 1e-5

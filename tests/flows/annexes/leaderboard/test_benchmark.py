@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from bandana.algorithms import catalog
-from bandana.flows.spec.benchmark_folder import audited, read
+from bandana.flows.annexes.leaderboard.benchmark_folder import audited, read
 from bandana.flows.spec.plan import cells_of
 from bandana.flows.suites.work import check_audits
 
-FOLDER = Path(__file__).parents[1] / "experiments" / "benchmark"
+FOLDER = Path(__file__).parents[4] / "experiments" / "benchmark"
 KINDS = {"finite", "linear", "contextual", "kernel", "pooled", "linear-mixture", "linear-mdp"}
 
 

@@ -10,11 +10,18 @@ import pytest
 from nightly import first
 
 from bandana.algorithms.catalog import CATALOG, find
-from bandana.audits.cross_checks import second_opinions as module
-from bandana.audits.cross_checks.accountants import Expected
-from bandana.audits.cross_checks.ledgers import LEVELS, Case, catalog_cases, named_cases
-from bandana.audits.cross_checks.library_defects import KNOWN_DEFECTS, Kind, Status
-from bandana.audits.cross_checks.second_opinions import LIBRARIES, CrossCheck, allows, crosscheck, quiet, second_opinions
+from bandana.flows.annexes.crosscheck import second_opinions as module
+from bandana.flows.annexes.crosscheck.accountants import Expected
+from bandana.flows.annexes.crosscheck.ledgers import LEVELS, Case, catalog_cases, named_cases
+from bandana.flows.annexes.crosscheck.library_defects import KNOWN_DEFECTS, Kind, Status
+from bandana.flows.annexes.crosscheck.second_opinions import (
+    LIBRARIES,
+    CrossCheck,
+    allows,
+    crosscheck,
+    quiet,
+    second_opinions,
+)
 from bandana.privacy_core import (
     ApproxDP,
     ConcentratedEvent,

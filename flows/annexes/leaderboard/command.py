@@ -28,8 +28,8 @@ from bandana.flows.commands.suites import DaskAddress, begin, resources_of, warm
 from bandana.flows.running.settings import DataFolder
 
 if TYPE_CHECKING:
+    from bandana.flows.annexes.leaderboard.benchmark_folder import Benchmark
     from bandana.flows.running.executors import Resources
-    from bandana.flows.spec.benchmark_folder import Benchmark
 
 DEFAULT = Path("experiments/benchmark")
 
@@ -60,7 +60,7 @@ def leaderboard(
 ) -> None:  # fmt: skip
     """Play and audit a benchmark, and render its leaderboard: regret against privacy on every problem, as HTML and JSON."""
     with failures(debug):
-        from bandana.flows.spec.benchmark_folder import read
+        from bandana.flows.annexes.leaderboard.benchmark_folder import read
         from bandana.flows.spec.own_data import pinned
 
         resources = resources_of(executor or "processes", workers, dask_address)
@@ -73,14 +73,14 @@ def leaderboard(
             return
         if not report_only:
             _play(benchmark, place, resources, is_audited=audit, is_agreed=yes, source=str(folder))
-        from bandana.flows.suites.leaderboard import assemble, write
+        from bandana.flows.annexes.leaderboard.assemble import assemble, write
 
         document = assemble(benchmark, _store(place), _command(folder, rows, only, is_quick=quick))
         files = write(document, place)
         if as_json:
             typer.echo(json.dumps(document, indent=1, allow_nan=False))
             return
-        from bandana.flows.queries.best import lines
+        from bandana.flows.annexes.leaderboard.best import lines
 
         echo(*lines(document))
         echo_files(files)
@@ -90,7 +90,7 @@ def _play(
     benchmark: Benchmark, place: DataFolder, resources: Resources, *, is_audited: bool, is_agreed: bool, source: str
 ) -> None:
     """Plays what is missing of every problem, and audits each entry and level once; all is checked before work starts."""
-    from bandana.flows.spec.benchmark_folder import audit_plans
+    from bandana.flows.annexes.leaderboard.benchmark_folder import audit_plans
     from bandana.flows.suites.work import check_audits
 
     audits = audit_plans(benchmark) if is_audited else []
@@ -117,7 +117,7 @@ def _play(
 
 
 def _say_what_is_left(benchmark: Benchmark, place: DataFolder, *, is_audited: bool) -> None:
-    from bandana.flows.spec.benchmark_folder import audit_plans
+    from bandana.flows.annexes.leaderboard.benchmark_folder import audit_plans
     from bandana.flows.suites.play import is_played
     from bandana.flows.suites.work import stored_audit
 

@@ -10,7 +10,7 @@ A ledger enters as the events on its worst record. Each opinion is an interval i
 `lower` and `upper` together are a sandwich, optimistic <= ours <= pessimistic, and it holds also where ours is itself only
 an upper bound. The libraries are handed noise / sensitivity and nothing else, as if for adding or removing one record: how
 far a record can move a value under replacement is our ledger's business, and the library's replace-one accountants
-contradict each other (`bandana.audits.cross_checks.library_defects`). Where a library cannot answer, or where its answer
+contradict each other (`library_defects`). Where a library cannot answer, or where its answer
 could not contradict ours, the opinion is "not applicable", with the reason. The libraries are imported when they are asked:
 opacus imports torch, which takes seconds.
 """
@@ -27,9 +27,9 @@ from importlib.metadata import version
 
 import numpy as np
 
-from bandana.audits.cross_checks.accountants import ACCOUNTANTS, Ask, DoesNotApply, Events, Expected
-from bandana.audits.cross_checks.ledgers import Case, catalog_cases, named_cases
-from bandana.audits.cross_checks.library_defects import KNOWN_DEFECTS, Finding
+from bandana.flows.annexes.crosscheck.accountants import ACCOUNTANTS, Ask, DoesNotApply, Events, Expected
+from bandana.flows.annexes.crosscheck.ledgers import Case, catalog_cases, named_cases
+from bandana.flows.annexes.crosscheck.library_defects import KNOWN_DEFECTS, Finding
 from bandana.privacy_core import LaplaceEvent, NearlyGaussianEvent, NonPrivateEvent, PrivacyCurve
 from bandana.privacy_core.checks import probability
 

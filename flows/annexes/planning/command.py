@@ -1,4 +1,4 @@
-"""Commands on the catalog and its accounting: list, calibrate, crosscheck."""
+"""The command calibrate."""
 
 from __future__ import annotations
 
@@ -8,44 +8,7 @@ from typing import Annotated
 import typer
 
 from bandana.flows.commands.failures import failures
-from bandana.flows.commands.options import FAILURE, Debug, console, echo, option, real, real_option, whole
-
-
-def list_(
-    name: Annotated[
-        str | None, typer.Argument(help="An algorithm: shows all that is known of it.", show_default=False)
-    ] = None,
-    model: Annotated[str | None, option("Only those in a trust model: none, central, joint, shuffle or local.")] = None,
-    family: Annotated[str | None, option("Only those of a family, such as rl, bandits or kernel.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="An array of objects, one an entry, for machines.")] = False,
-    debug: Debug = False,
-) -> None:
-    """List the algorithms, and which is best where by the last leaderboard; or show one with a spec to start from."""
-    with failures(debug):
-        from bandana.flows.queries import catalog
-        from bandana.flows.spec.mistakes import SpecError
-
-        entries = catalog.selected(model, family)
-        if name is not None:
-            entries = [entry for entry in catalog.of_name(name) if entry in entries]
-            if not entries:
-                raise SpecError(f"{name} has no entry in the trust model and family that were asked for")
-        for line in catalog.broken_plugins():
-            typer.echo(f"warning: {line}", err=True)
-        if as_json:
-            typer.echo(json.dumps([catalog.facts(entry) for entry in entries], indent=1))
-            return
-        from rich.console import Console
-
-        if name is None:
-            Console().print(catalog.overview(entries))
-            if model is None and family is None:
-                from bandana.flows.queries.best import hint, latest, lines
-
-                board = latest()
-                echo("", *(hint() if board is None else lines(board)))
-        else:
-            catalog.show(entries, Console())
+from bandana.flows.commands.options import Debug, option, real_option, whole
 
 
 def calibrate(
@@ -97,7 +60,7 @@ def calibrate(
 ) -> None:
     """Compare an algorithm's calibrations: the noise as printed and as its claim needs it, and what each is worth."""
     with failures(debug):
-        from bandana.flows.queries import calibrate as calibrations
+        from bandana.flows.annexes.planning import calibrations
 
         entries = calibrations.find(algorithm, model, guarantee)
         if not entries:
@@ -116,26 +79,3 @@ def calibrate(
         for index, each in enumerate(found):
             typer.echo("\n" if index else "", nl=False)
             calibrations.show(each, meanings)
-
-
-def crosscheck(
-    delta: Annotated[
-        list[float] | None,
-        typer.Option(
-            "--delta", parser=real, help="Where epsilons are compared; give it several times.", show_default="1e-5"
-        ),
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One object, for machines.")] = False,
-    debug: Debug = False,
-) -> None:
-    """Hold every ledger against dp-accounting and opacus, and list the known defects of those libraries."""
-    with failures(debug):
-        from bandana.flows.queries.crosscheck import WIDTH, check, render, to_json
-
-        result = check(delta)
-        if as_json:
-            typer.echo(json.dumps(to_json(result), indent=1, allow_nan=False))
-        else:
-            console(WIDTH).print(render(result))
-        if not result.is_sound:
-            raise typer.Exit(FAILURE)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from bandana.audits.reporting import leaderboard_plots, origin
+from bandana.audits.reporting import origin
 from bandana.audits.reporting.blocks import (
     Block,
     Cell,
@@ -26,6 +26,7 @@ from bandana.audits.reporting.blocks import (
 )
 from bandana.audits.reporting.document import TOLERANCE
 from bandana.audits.reporting.numbers import NONE, number
+from bandana.flows.annexes.leaderboard import plots
 
 Row = dict[str, Any]
 Problem = dict[str, Any]
@@ -205,7 +206,7 @@ def _figure(problem: Problem, private: Sequence[Row]) -> Block:
         "of their trust model. Gray: not private; dotted gray: reference policies. Dotted in color: its lower bound.",
         [
             (
-                leaderboard_plots.measure_against_mu(
+                plots.measure_against_mu(
                     {name: [row for row in private if family_of(row) == name] for name in lines},
                     others,
                     measure.words,

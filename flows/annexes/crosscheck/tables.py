@@ -13,9 +13,9 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from bandana.audits.cross_checks.accountants import Expected
-from bandana.audits.cross_checks.library_defects import Finding, Kind, Status
-from bandana.audits.cross_checks.second_opinions import LIBRARIES, REFERENCE, CrossCheck, Opinion, crosscheck
+from bandana.flows.annexes.crosscheck.accountants import Expected
+from bandana.flows.annexes.crosscheck.library_defects import Finding, Kind, Status
+from bandana.flows.annexes.crosscheck.second_opinions import LIBRARIES, REFERENCE, CrossCheck, Opinion, crosscheck
 from bandana.flows.spec.mistakes import SpecError
 from bandana.privacy_core.checks import small_delta
 

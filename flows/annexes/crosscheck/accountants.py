@@ -8,7 +8,7 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import Any
 
-from bandana.audits.cross_checks.opacus_private import prv_interval
+from bandana.flows.annexes.crosscheck.opacus_private import prv_interval
 from bandana.privacy_core import ConcentratedEvent, Event, GaussianEvent, LaplaceEvent, PureEvent, ResponseEvent
 
 Events = tuple[tuple[Event, int], ...]

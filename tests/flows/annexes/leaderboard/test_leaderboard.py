@@ -16,18 +16,18 @@ from typer.testing import CliRunner
 
 from bandana.algorithms import catalog
 from bandana.audits.reporting import figures, render_html, validate
+from bandana.flows.annexes.leaderboard import assemble, best, measures
+from bandana.flows.annexes.leaderboard.benchmark_folder import audit_plans, audited, left_to_the_whole, read, written_version
 from bandana.flows.cli import app
-from bandana.flows.queries import best
 from bandana.flows.running.settings import DataFolder
 from bandana.flows.running.side_by_side import Workers
 from bandana.flows.running.store import Store
 from bandana.flows.spec.aims import Aim, aim_of
-from bandana.flows.spec.benchmark_folder import audit_plans, audited, left_to_the_whole, read, written_version
 from bandana.flows.spec.mistakes import SpecError
 from bandana.flows.spec.plan import Plan, cells_of, played_cells
-from bandana.flows.suites import leaderboard, measures, steps
+from bandana.flows.suites import steps
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 PROBLEM = {
     "name": "tiny-arms",
     "title": "Two arms",
@@ -83,7 +83,7 @@ def play(benchmark, data, *, has_audits=False):
             steps.benchmark(problem.plan, folder, pool)
         if has_audits:
             steps.audit(Plan.of(audited(benchmark.problems[0], set(), is_quick=True)), folder, pool)
-    return leaderboard.assemble(benchmark, Store(folder.results), "bandana leaderboard tiny")
+    return assemble.assemble(benchmark, Store(folder.results), "bandana leaderboard tiny")
 
 
 @pytest.fixture(scope="module")
@@ -306,10 +306,10 @@ def test_what_is_not_finished_is_named_and_goes_on_where_it_stopped(board, place
     store = Store(DataFolder(place / "data").results)
     benchmark = read(folder)
     cells = played_cells(benchmark.problems[0].spec)
-    in_store = [leaderboard.is_played(block, store) for cell in cells for block in cell.blocks()]
+    in_store = [assemble.is_played(block, store) for cell in cells for block in cell.blocks()]
     assert sum(in_store) == 2 * len(cells)  # more replications add blocks and change none
     with pytest.raises(SpecError, match="no results of this benchmark"):
-        leaderboard.assemble(benchmark, store, "x")
+        assemble.assemble(benchmark, store, "x")
     after = play(benchmark, place / "data")
     assert after["problems"][0]["missing"] == []
     assert after["problems"][0]["replications"] == 9
@@ -372,6 +372,20 @@ def test_the_command_renders_what_is_stored_and_list_says_who_is_best(board, pla
 def test_without_a_leaderboard_list_says_how_to_make_one(tmp_path, monkeypatch):
     monkeypatch.setenv("BANDANA_DATA", str(tmp_path / "none"))
     assert "bandana leaderboard --quick" in CliRunner().invoke(app, ["list"]).output
+
+
+def test_more_than_a_day_of_work_is_asked_about(tmp_path, monkeypatch):
+    """What would start then is refused, so that a question that is not asked fails the test."""
+
+    def refuse(*_, **__):
+        raise SpecError("started")
+
+    monkeypatch.setattr("bandana.flows.annexes.leaderboard.command.begin", refuse)
+    folder = make(tmp_path / "tiny", replications=10**13, block_size=10**9, horizon=10**4)
+    said = [CliRunner().invoke(app, ["leaderboard", str(folder), *more]).stderr for more in ([], ["--yes"])]
+    assert "start it with --yes" in said[0]
+    assert said[0].count("\n") == 1
+    assert said[1] == "error: started\n"
 
 
 def test_mistakes_are_named_before_any_work(tmp_path):

@@ -13,12 +13,12 @@ from typer.testing import CliRunner
 
 from bandana.algorithms.catalog import CATALOG
 from bandana.algorithms.papers.readings import EXTRAS, READINGS
+from bandana.flows.annexes.planning import calibrations
+from bandana.flows.annexes.planning.calibrations import compare, find, form_of, number, option, verdict
+from bandana.flows.annexes.planning.command import calibrate
+from bandana.flows.annexes.planning.played_noise import epsilon_of
 from bandana.flows.cli import app
-from bandana.flows.commands.accounting import calibrate
 from bandana.flows.commands.options import USER_MISTAKE
-from bandana.flows.queries import calibrate as calibrations
-from bandana.flows.queries.calibrate import compare, find, form_of, number, option, verdict
-from bandana.flows.queries.played_noise import epsilon_of
 from bandana.privacy_core import GaussianDP, NoPrivacy, PureDP
 
 PRIVATE = [entry for entry in CATALOG if entry.promise is not None]
@@ -376,3 +376,16 @@ def test_readings_and_their_parameters_belong_to_private_entries():
 )  # fmt: skip
 def test_numbers_have_four_digits(value, text):
     assert number(value) == text
+
+
+@pytest.mark.parametrize("text", ["1_000", "１２", "nan", "1e400", "12%", "x"])
+def test_what_is_no_number_is_a_mistake(text):
+    done = CliRunner().invoke(app, ["calibrate", "adar-ucb", f"--epsilon={text}"])
+    assert done.exit_code == USER_MISTAKE
+
+
+@pytest.mark.parametrize("value", [0.999, 0.11, 1.0, 0.0])
+def test_a_delta_is_at_most_a_tenth(value):
+    done = CliRunner().invoke(app, ["calibrate", "gp-ucb", "--model", "joint", "--delta", str(value)])
+    assert done.exit_code == USER_MISTAKE
+    assert "delta must be above 0 and at most 0.1" in done.output

@@ -8,6 +8,7 @@ from typing import Any
 
 from bandana.audits.reporting.document import validate
 from bandana.audits.reporting.numbers import NONE, number
+from bandana.flows.annexes.leaderboard.document import LEADERBOARD
 from bandana.flows.running.settings import DataFolder, data_root
 
 _COMMAND = "bandana leaderboard --quick"
@@ -18,13 +19,19 @@ def latest(data: Path | None = None) -> dict[str, Any] | None:
     """The leaderboard of a data folder, the whole form where there is one; None where none can be read."""
     for form in ("whole", "quick"):
         try:
-            text = DataFolder(data_root(data)).leaderboard(form, "json").read_text(encoding="utf-8")
+            text = place_of(DataFolder(data_root(data)), form, "json").read_text(encoding="utf-8")
             document: dict[str, Any] = json.loads(text)
             validate(document)
         except (OSError, ValueError):
             continue
-        return document
+        if document["schema"] == LEADERBOARD.schema:
+            return document
     return None
+
+
+def place_of(folder: DataFolder, form: str, kind: str) -> Path:
+    """The leaderboard's file in a data folder: form is quick or whole, kind html or json."""
+    return folder.root / "leaderboard" / f"{form}.{kind}"
 
 
 def lines(document: dict[str, Any]) -> list[str]:
@@ -46,6 +53,8 @@ def _winner(best: dict[str, Any]) -> str:
     return f"{best['label']}{' ~' if best['tied'] else ''} ({number(float(best['mean']))})"
 
 
-def hint() -> list[str]:
-    """What to type for a leaderboard, where there is none."""
+def latest_lines() -> list[str]:
+    """The best of the latest leaderboard, or the command that makes one."""
+    if (board := latest()) is not None:
+        return lines(board)
     return [f"No leaderboard in {data_root()} yet: `{_COMMAND}` says which algorithm is best at which privacy level."]

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from bandana.algorithms.catalog import CATALOG
 from bandana.algorithms.entry import Entry
-from bandana.audits.cross_checks.accountants import Events
 from bandana.audits.seeds import derive
 from bandana.audits.testbeds.catalog import bed_of, bed_settings
+from bandana.flows.annexes.crosscheck.accountants import Events
 from bandana.privacy_core import (
     ZCDP,
     ApproxDP,

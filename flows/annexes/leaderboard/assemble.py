@@ -14,19 +14,20 @@ from bandana.algorithms.lower_bounds.lower_bound import Privacy
 from bandana.audits.contents import PROVENANCE
 from bandana.audits.outcome import MU, Outcome
 from bandana.audits.reporting import validate
-from bandana.audits.reporting.document import LEADERBOARD
 from bandana.audits.reporting.intervals import paired_interval, words
 from bandana.audits.summary import finite
+from bandana.flows.annexes.leaderboard.benchmark_folder import QUICK_RULE, Benchmark, Problem, every_of
+from bandana.flows.annexes.leaderboard.best import place_of
+from bandana.flows.annexes.leaderboard.document import LEADERBOARD
+from bandana.flows.annexes.leaderboard.measures import NAMES, Measured, allowed_error, measured
 from bandana.flows.keys import provenance
 from bandana.flows.running.settings import DataFolder
 from bandana.flows.running.store import Store, write_whole
 from bandana.flows.spec.aims import aim_of
-from bandana.flows.spec.benchmark_folder import QUICK_RULE, Benchmark, Problem, every_of
 from bandana.flows.spec.mistakes import SpecError
 from bandana.flows.spec.plan import Cell
 from bandana.flows.spec.roles import Role
 from bandana.flows.suites.audit_report import rendered
-from bandana.flows.suites.measures import NAMES, Measured, allowed_error, measured
 from bandana.flows.suites.play import BENCHMARK, is_played
 from bandana.flows.suites.summaries import summarize_cell
 from bandana.flows.suites.work import stored_audit
@@ -62,7 +63,7 @@ def assemble(benchmark: Benchmark, store: Store, command: str) -> dict[str, Any]
         raise SpecError("the store has no results of this benchmark, or only results of other code; run it first")
     found = provenance.summary(made)
     return {
-        "schema": LEADERBOARD,
+        "schema": LEADERBOARD.schema,
         "kind": "leaderboard",
         "title": benchmark.title,
         "suite": f"version {benchmark.version}, {'quick' if benchmark.is_quick else 'whole'} form",
@@ -280,7 +281,7 @@ def _seconds(cell: Cell, store: Store) -> float | None:
 def write(document: dict[str, Any], folder: DataFolder) -> dict[str, Path]:
     """Checks a leaderboard and writes its page and its JSON; kind -> where it lies."""
     validate(document)
-    places = {kind: folder.leaderboard(document["form"], kind) for kind in FORMATS}
+    places = {kind: place_of(folder, document["form"], kind) for kind in FORMATS}
     for kind, place in places.items():
         write_whole(place, rendered(document, kind))
     return places

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal
 
 from typing_extensions import TypedDict
 
 from bandana.audits.documents.audit import Verdict
 from bandana.audits.documents.benchmark import StoppedTests
 from bandana.audits.documents.fields import AtLeast1, Count, Document, Moment, NonNegative, Positive, Share, Size, Text
+from bandana.audits.reporting.document import TOLERANCE
+from bandana.audits.reporting.kinds import Kind, register
+from bandana.flows.annexes.leaderboard import page
 
 _Class = TypedDict(
     "_Class", {"class": Annotated[str, "Privacy of the algorithms that it speaks of, such as 1-GDP in the joint model."]}
@@ -130,3 +134,38 @@ class Leaderboard(Document):
     problems: Annotated[list[Problem], AtLeast1, "In the order of the page."]
     commands: Annotated[list[str], "Commands that make it."]
     provenance: Annotated[dict[str, object], "Who computed the results, as in a report."]
+
+
+def _contradictions(document: dict[str, Any]) -> Iterator[tuple[str, Any, str]]:
+    names = [problem["name"] for problem in document["problems"]]
+    for index, problem in enumerate(document["problems"]):
+        path = f"$.problems[{index}]"
+        if problem["name"] in names[:index]:
+            yield f"{path}.name", problem["name"], "occurs twice; names must be unique"
+        labels = [row["label"] for row in problem["rows"]]
+        for place, row in enumerate(problem["rows"]):
+            if row["label"] in labels[:place]:
+                yield f"{path}.rows[{place}].label", row["label"], "occurs twice; labels must be unique"
+            if not row["low"] - abs(row["mean"]) * TOLERANCE <= row["mean"] <= row["high"] + abs(row["mean"]) * TOLERANCE:
+                yield f"{path}.rows[{place}].mean", row["mean"], "lies outside of its interval"
+            if (row["role"] == "private") != (row["claim"] is not None):
+                yield f"{path}.rows[{place}].claim", row["claim"], "must be given by private rows, and by no others"
+            if (row["verdict"] is None) != (row["audited_on"] is None):
+                yield f"{path}.rows[{place}].audited_on", row["audited_on"], "must name the problem of an audit"
+        for place, best in enumerate(problem["best"]):
+            for label in (best["label"], *best["tied"]):
+                if label is not None and label not in labels:
+                    yield f"{path}.best[{place}].label", label, "must be the label of a row"
+
+
+LEADERBOARD = register(
+    Kind(
+        "bandana/leaderboard/3",
+        Leaderboard,
+        {"leaderboard": "Leaderboard of a benchmark"},
+        page.headline,
+        page.sections,
+        contradictions=_contradictions,
+    )
+)
+"""Leaderboards; importing this module registers them."""

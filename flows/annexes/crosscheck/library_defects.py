@@ -1,8 +1,7 @@
 """The known defects of dp-accounting and opacus, each with a reproduction that measures whether it is still there.
 
-They are the reason why our accountant asks these libraries only where they are right, and why
-`bandana.audits.cross_checks.second_opinions` leaves some of their answers out. `seen_in` names the versions in which each
-was measured, no more.
+They are the reason why our accountant asks these libraries only where they are right, and why `second_opinions` leaves some
+of their answers out. `seen_in` names the versions in which each was measured, no more.
 """
 
 from __future__ import annotations

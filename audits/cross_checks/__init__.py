@@ -1,1 +1,0 @@
-"""Other libraries' answers beside ours."""

@@ -1,0 +1,49 @@
+"""Kinds of documents: the type of each, what it may not contradict, and what fills its page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+Document = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of document, of one version of its format.
+
+    Attributes:
+      schema: version of the format, which a document's field `schema` holds.
+      form: type of the documents.
+      kickers: field `kind` of a document -> the line above its title.
+      headline: tone of the page's head, and its sentence.
+      sections: of the page; see `content.sections`.
+      strength: further line of the head; None: none.
+      times: path and value of each time in a document but its field `created`.
+      contradictions: path and value of each field that contradicts others, and why.
+    """
+
+    schema: str
+    form: type
+    kickers: Mapping[str, str]
+    headline: Callable[[Document], tuple[str, str]]
+    sections: Callable[[Document], list[dict[str, Any]]]
+    strength: Callable[[Document], dict[str, str] | None] = lambda document: None
+    times: Callable[[Document], Iterable[tuple[str, str | None]]] = lambda document: ()
+    contradictions: Callable[[Document], Iterable[tuple[str, Any, str]]] = lambda document: ()
+
+    @property
+    def name(self) -> str:
+        """The name in the schema, such as report."""
+        return self.schema.split("/")[1]
+
+
+KINDS: dict[str, Kind] = {}
+"""Version of a format -> kind of its documents, of every module that registered one."""
+
+
+def register(kind: Kind) -> Kind:
+    """Adds a kind of document, which can be checked and rendered from then on in this process."""
+    KINDS[kind.schema] = kind
+    return kind

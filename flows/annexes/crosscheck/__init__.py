@@ -1,0 +1,5 @@
+"""Cross-checks: dp-accounting and opacus asked about every ledger, and known defects of those libraries."""
+
+from bandana.flows.annex import Annex
+
+ANNEX = Annex(plugs={"commands": {"crosscheck": f"{__name__}.command:crosscheck"}})

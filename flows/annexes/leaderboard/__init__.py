@@ -1,0 +1,18 @@
+"""The leaderboard: a benchmark of many problems, on which every algorithm of the catalog plays and is audited."""
+
+from bandana.flows.annex import Annex
+
+ANNEX = Annex(
+    plugs={
+        "commands": {"leaderboard": f"{__name__}.command:leaderboard"},
+        "documents": {"leaderboard": f"{__name__}.document:LEADERBOARD"},
+        "list": {"best": f"{__name__}.best:latest_lines"},
+    },
+    pages=(
+        "docs/leaderboard.md",
+        "docs/leaderboard_table.py",
+        "docs/algorithm_figures.py",
+        "experiments/benchmark",
+        "benchmarks/audit_cost.py",
+    ),
+)
