@@ -16,6 +16,7 @@ from typing import Any
 import typer
 
 NAMES = (
+    "compliance",
     "operations",
 )  # fmt: skip
 """The table of annexes."""
@@ -29,7 +30,8 @@ class Annex:
       commands: of the command line, in the order of the help.
       groups: commands with commands of their own, by name.
       plugs: name of a point of the core -> what the annex adds there, by name, each as `module:name`. The core's points:
-        `steps`, functions of (plan, data folder) that return JSON rows, which the suite flow runs.
+        `steps`, functions of (plan, data folder) that return JSON rows, which the suite flow runs; `reports`, functions of
+        (place of a spec, data folder) that write what `bandana report --NAME` names and return a JSON object and lines.
       pages: files outside its folders that go with it, such as pages of the documentation.
     """
 

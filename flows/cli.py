@@ -7,7 +7,7 @@ from collections.abc import Callable
 import typer
 
 from bandana.flows.annex import annexes
-from bandana.flows.commands import accounting, baseline, book, bundle, export, leaderboard, pages, reports, suites, verify
+from bandana.flows.commands import accounting, baseline, book, export, leaderboard, pages, reports, suites
 from bandana.flows.commands.audit import command as audits
 from bandana.flows.running.settings import use_one_thread
 
@@ -24,8 +24,6 @@ _COMMANDS: tuple[Callable[..., None], ...] = (
     suites.tune,
     suites.schema,
     audits.audit,
-    verify.verify,
-    bundle.bundle,
     reports.report,
     export.export,
     leaderboard.leaderboard,
@@ -39,7 +37,6 @@ _COMMANDS: tuple[Callable[..., None], ...] = (
 for command in _COMMANDS:
     app.command((command.__name__).rstrip("_"))(command)
 app.add_typer(book.app, name="book")
-app.add_typer(bundle.key, name="key")
 for annex in annexes():
     for name, group in annex.groups.items():
         app.add_typer(group, name=name)

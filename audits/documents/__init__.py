@@ -1,1 +1,1 @@
-"""Types of the JSON documents that Bandana writes: report, comparison, leaderboard and registry entry."""
+"""Types of the JSON documents that Bandana writes: report, comparison and leaderboard."""
