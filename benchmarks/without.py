@@ -27,10 +27,13 @@ OF_PAGES = (
 )  # fmt: skip
 """Tests that read all pages, or files that pages name."""
 OF_COUNTS = (
-    "tests/test_house.py::test_no_count_of_the_house", "tests/test_house.py::test_limits_are_those_of_now",
-    "tests/test_words.py::test_every_command_that_is_named_exists", "tests/test_words.py::test_every_file_that_is_named_exists",
-)  # fmt: skip
-"""Tests that hold counts of the whole product, and the names on all its pages."""
+    "tests/test_house.py::test_no_count_of_the_house",
+    "tests/test_house.py::test_limits_are_those_of_now",
+    "tests/test_house.py::test_every_file_of_an_annex_exists",
+    "tests/test_words.py::test_every_command_that_is_named_exists",
+    "tests/test_words.py::test_every_file_that_is_named_exists",
+)
+"""Tests that hold counts of the whole product, names on all its pages, or a checkout of git; deselected by prefix."""
 
 
 def folders_of(annex: str) -> tuple[str, ...]:
