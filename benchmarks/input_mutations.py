@@ -31,13 +31,15 @@ from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
 
+from bandana.flows.annex import NAMES
 from benchmarks import mutated_files as files
 from benchmarks import taken_as_written as written
 
 SECONDS, HANGS, GIGABYTE = 1.0, 30, 1 << 30
 _CHUNK = 250
 _MOST_LINES, _LONGEST_LINE = 21, 200
-KINDS = ("spec", "data", "evidence")
+KINDS = ("spec", "data", *(["evidence"] if "compliance" in NAMES else []))
+"""Evidence is verified, which takes the annex."""
 RESULT, REFUSED, OTHER = "result", "refused", "taken for something else"
 
 
@@ -93,7 +95,7 @@ def verify_evidence(content: bytes, folder: Path) -> Callable[[], str | None]:
     Raises:
       SpecError: in one line.
     """
-    from bandana.flows.queries.verify import Request, check, render
+    from bandana.flows.annexes.compliance.verify import Request, check, render
 
     path = folder / "evidence.npz"
     path.write_bytes(content)

@@ -15,6 +15,7 @@ from typing import Any
 
 NAMES = (
     "leaderboard",
+    "compliance",
     "planning",
     "crosscheck",
     "books",
@@ -34,7 +35,9 @@ class Annex:
         `steps`, functions of (plan, data folder) that return JSON rows, which the suite flow runs;
         `books`, the class of a `flows.suites.charging.BookKeeper`;
         `documents`, a `Kind` of document (`audits/reporting/kinds.py`) by its name;
-        `list`, functions that return lines below `bandana list`.
+        `list`, functions that return lines below `bandana list`;
+        `reports`, functions of (place of a spec, data folder) that write what `bandana report --NAME` names and return a JSON
+        object and lines.
       pages: files outside its folders that go with it, such as pages of the documentation.
     """
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import typer
 
 from bandana.flows.annex import plugged
-from bandana.flows.commands import baseline, bundle, catalog, export, pages, reports, schema, suites, verify
+from bandana.flows.commands import baseline, catalog, export, pages, reports, schema, suites
 from bandana.flows.commands.audit import command as audits
 from bandana.flows.running.settings import use_one_thread
 
@@ -24,8 +24,6 @@ _COMMANDS: tuple[Callable[..., None], ...] = (
     suites.tune,
     schema.schema,
     audits.audit,
-    verify.verify,
-    bundle.bundle,
     reports.report,
     export.export,
     baseline.baseline,
@@ -35,7 +33,6 @@ _COMMANDS: tuple[Callable[..., None], ...] = (
 )
 for command in _COMMANDS:
     app.command((command.__name__).rstrip("_"))(command)
-app.add_typer(bundle.key, name="key")
 for name, group in plugged("groups").items():
     app.add_typer(group, name=name)
 

@@ -70,7 +70,7 @@ MARKED: dict[str, tuple[str, ...]] = {
     "audits/test_engine.py": ("test_evidence_of_a_local_audit",),
     "audits/families/test_episode_audits.py": ("test_the_likelihood_ratio",),
     "audits/bounds/test_evalues.py": ("test_no_pair_has_means_above_two_at_its_own_gdp",),
-    "audits/test_evidence.py": ("test_honest_evidence_is_compared",),
+    "audits/test_evidence.py": ("test_what_is_read_is",),
     "audits/families/test_kernel_audits.py": (
         "test_the_worst_pair_nearly",
         "test_opposite_rewards",

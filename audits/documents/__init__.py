@@ -1,1 +1,1 @@
-"""Types of the JSON documents that Bandana writes: report, comparison and registry entry."""
+"""Types of the JSON documents that Bandana writes: report and comparison; annexes have theirs."""

@@ -24,10 +24,11 @@ from numpy.typing import NDArray
 
 from bandana.algorithms.protocol import FloatArray
 from bandana.audits import claims
+from bandana.audits.bounds import methods, one_run_methods
 from bandana.audits.claims import Quantity, text_of
 from bandana.audits.coverage import Coverage
 from bandana.audits.evidence import kinds
-from bandana.audits.outcome import DETERMINISTIC, Effort, Outcome, StatedBound, TriedControl
+from bandana.audits.outcome import DETERMINISTIC, ONE_RUN, Effort, Outcome, StatedBound, TriedControl
 from bandana.privacy_core import (
     BoundedRangeEvent,
     ConcentratedEvent,
@@ -329,3 +330,14 @@ def _event(item: Mapping[str, Any]) -> Event:
     if kind is ResponseEvent:
         parameters["n_options"] = int(parameters["n_options"])
     return kind(**parameters)
+
+
+def recompute(bound: StatedBound, scores: tuple[FloatArray, FloatArray]) -> float:
+    """The bound, from its scores alone.
+
+    Raises:
+      ValueError: no such method, or scores from which it cannot be taken.
+    """
+    if bound.view == ONE_RUN:
+        return one_run_methods.bound(bound.method, scores[0], scores[1].astype(bool), bound.level, **bound.parameters)
+    return methods.bound(bound.method, *scores, bound.level, **bound.parameters)

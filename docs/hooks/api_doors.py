@@ -433,10 +433,10 @@ DOORS = (
                 "[What it shows](../../evidence.md), and [how to verify it](../../how-to/verify-evidence.md).",
                 (
                     "bandana.audits.evidence.archive",
-                    "bandana.audits.evidence.recompute",
-                    "bandana.audits.evidence.lines",
-                    "bandana.audits.evidence.bundle",
-                    "bandana.audits.evidence.signature",
+                    "bandana.flows.annexes.compliance.evidence.recompute",
+                    "bandana.flows.annexes.compliance.evidence.lines",
+                    "bandana.flows.annexes.compliance.evidence.bundle",
+                    "bandana.flows.annexes.compliance.evidence.signature",
                 ),
             ),
             Part(
@@ -447,7 +447,7 @@ DOORS = (
                     "bandana.audits.reporting.document: validate",
                     "bandana.audits.reporting.difference: compare difference",
                     "bandana.audits.reporting.strength: Promise Strength strength_of odds right_guesses",
-                    "bandana.audits.reporting.registry: registry_entry RegistryError",
+                    "bandana.flows.annexes.compliance.registry.entry: registry_entry RegistryError",
                 ),
             ),
         ),

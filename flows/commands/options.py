@@ -20,6 +20,8 @@ USER_MISTAKE, FAILURE, DIFFERS = 2, 1, 3
 """Exit codes: the user's mistake; a failure, or a verdict that is neither PASS nor NOT REFUTED; evidence that is not what it
 states."""
 FULL = (errno.ENOSPC, errno.EDQUOT)
+WIDTH = 150
+"""Columns of a table of many words where standard output is no terminal."""
 
 
 def leave_out_names(is_asked: bool) -> bool:

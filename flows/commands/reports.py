@@ -8,8 +8,9 @@ from typing import Annotated
 
 import typer
 
+from bandana.flows.annex import plugged
 from bandana.flows.commands.failures import failures
-from bandana.flows.commands.options import Anonymous, AsJson, Data, Debug, console, echo, echo_files, open_data
+from bandana.flows.commands.options import WIDTH, Anonymous, AsJson, Data, Debug, console, echo, echo_files, open_data
 from bandana.flows.commands.suites import run_file, suites_of
 from bandana.flows.running.settings import DataFolder
 
@@ -45,14 +46,13 @@ def report(
             _compare(*compare, open_data(data), as_json=as_json)
             return
         if registry:
-            _register(spec, open_data(data), as_json=as_json)
+            _write("registry", spec, open_data(data), as_json=as_json)
             return
         run_file(spec or _last_spec(open_data(data)), data, ["report"], as_json=as_json)
 
 
 def _compare(before: str, after: str, folder: DataFolder, *, as_json: bool) -> None:
     from bandana.flows.queries.compare import compare_runs, conclude, tables
-    from bandana.flows.queries.verify import WIDTH
 
     found, files = compare_runs(before, after, folder)
     if as_json:
@@ -65,17 +65,15 @@ def _compare(before: str, after: str, folder: DataFolder, *, as_json: bool) -> N
     echo_files(files)
 
 
-def _register(spec: Path | None, folder: DataFolder, *, as_json: bool) -> None:
-    from bandana.flows.spec.spec import load_spec
-    from bandana.flows.suites.registry import write_entry
+def _write(kind: str, spec: Path | None, folder: DataFolder, *, as_json: bool) -> None:
+    """Writes a kind of report that an annex adds, named as the option that asks for it."""
+    writers = plugged("reports")
+    if kind not in writers:
+        from bandana.flows.spec.mistakes import SpecError
 
-    place = spec or _last_spec(folder)
-    entry, written = write_entry(load_spec(place), place.read_text(encoding="utf-8"), folder)
-    if as_json:
-        typer.echo(json.dumps({"entry": entry, "file": str(written)}, indent=1, allow_nan=False))
-        return
-    echo("A draft: check every sentence, and submit it at github.com/opendp/deployments-registry-data.")
-    echo_files({"yaml": written})
+        raise SpecError(f"--{kind}: is of an annex that this installation does not have")
+    document, lines = writers[kind](spec or _last_spec(folder), folder)
+    echo(*([json.dumps(document, indent=1, allow_nan=False)] if as_json else lines))
 
 
 def _last_spec(folder: DataFolder) -> Path:

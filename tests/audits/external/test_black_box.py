@@ -7,11 +7,11 @@ import pytest
 from nightly import first
 from own_cases import UNIT, example
 from scipy.special import ndtr, ndtri
-from scores_alone import assert_partly_compared
+from whole_evidence import assert_follows_from_its_scores
 
 from bandana.audits.bounds.methods import bound
 from bandana.audits.claims import ClaimError, Quantity, binary_divergence, binary_rho, parse
-from bandana.audits.evidence import verify, write
+from bandana.audits.evidence import write
 from bandana.audits.external.black_box import (
     Played,
     examine,
@@ -230,7 +230,7 @@ def test_the_private_example_passes_and_its_evidence_agrees_with_its_scores(tmp_
     assert three.accounted is None
     assert 0.4 < three.measured < 1
     write(tmp_path / "e.npz", outcome)
-    assert_partly_compared(verify(tmp_path / "e.npz"))
+    assert_follows_from_its_scores(tmp_path / "e.npz")
 
 
 def test_the_leaky_example_fails():

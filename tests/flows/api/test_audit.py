@@ -10,10 +10,10 @@ import time
 import numpy as np
 import pytest
 from documentation import ROOT
-from scores_alone import assert_partly_compared
+from whole_evidence import assert_follows_from_its_scores
 
 import bandana
-from bandana.audits.evidence import read, verify
+from bandana.audits.evidence import read
 from bandana.audits.reporting import validate
 
 CLAIM = "gdp(mu=1, relation=reward)"
@@ -52,7 +52,7 @@ def test_an_audit_has_its_numbers_its_text_and_its_evidence(found, tmp_path):
     assert found.text().startswith(f"{found.verdict:<13} own_bandit.py:EpisodicGreedy: all actions are 1-GDP")
     assert repr(found) == f"<Audit of own_bandit.py:EpisodicGreedy: {found.verdict}>"
     place = found.save(tmp_path / "deep" / "e.npz")
-    assert_partly_compared(verify(place))
+    assert_follows_from_its_scores(place)
     assert read(place).outcome.verdict == found.verdict
     with pytest.raises(bandana.SpecError, match=r"ends in \.npz, got 'e\.zip'"):
         found.save(tmp_path / "e.zip")

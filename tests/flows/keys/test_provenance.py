@@ -15,12 +15,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
-from scores_alone import assert_partly_compared
 from small_spec import SMALL
+from whole_evidence import assert_follows_from_its_scores
 
 from bandana.audits import evidence
 from bandana.audits.contents import PROVENANCE, numbers_sha256
-from bandana.audits.evidence import verify
 from bandana.audits.reporting import origin, render_html, render_pdf, validate
 from bandana.flows.keys import checkout, machine, provenance, versions
 from bandana.flows.keys.provenance import Making
@@ -265,7 +264,7 @@ def test_each_block_and_each_audit_says_how_it_came_to_be(suite):
         records = [store.describe(BENCHMARK, block.key)[PROVENANCE] for block in cell.blocks()]
         if cell.is_private:
             found = evidence.read(evidence_of(cell, store))
-            assert_partly_compared(verify(evidence_of(cell, store)), "claim (needs the catalog)")
+            assert_follows_from_its_scores(evidence_of(cell, store))
             records.append(found.stated[PROVENANCE])
         for record in records:
             assert provenance.read(record) is not None
@@ -283,7 +282,7 @@ def test_the_hash_of_numbers_leaves_out_who_made_them_and_nothing_else(suite):
     for place, (numbers, content) in zip(places, before, strict=True):
         assert numbers_sha256(place) == numbers
         assert place.read_bytes() != content, "a file's own hash covers who made it"
-    assert_partly_compared(verify(places[1]), "claim (needs the catalog)")
+    assert_follows_from_its_scores(places[1])
     arrays, description = store.load(BENCHMARK, cell.blocks()[0].key)
     for changed in ({**arrays, "regret": arrays["regret"] + 1e-9}, {**arrays, "more": arrays["grid"]}):
         assert numbers_sha256(store.save(BENCHMARK, "changed", changed, description)) != before[0][0]

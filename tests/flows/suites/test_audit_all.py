@@ -3,12 +3,10 @@
 import json
 
 import pytest
-from scores_alone import assert_partly_compared
+from whole_evidence import assert_follows_from_its_scores
 
-from bandana.audits.evidence import verify
 from bandana.audits.outcome import Effort
 from bandana.audits.reporting import validate
-from bandana.flows.queries.verify import Request, check
 from bandana.flows.running.store import Store
 from bandana.flows.suites import replays
 from bandana.flows.suites.audit_all import SUITE, audit_subject, key_of
@@ -22,8 +20,7 @@ def test_a_subject_is_kept_as_evidence_and_computed_once(tmp_path, monkeypatch):
     found = audit_subject("block phases", EFFORT, store)
     assert found["entry"]["verdict"] == "PASS", found["entry"]["reasons"]
     assert found["lines"][0].startswith("PASS          block phases: all actions are 1-GDP")
-    answer = check(Request(store.path(AUDIT, key_of("block phases", EFFORT))))
-    assert answer.found.is_verified, (answer.found.differences, answer.found.not_compared)
+    assert_follows_from_its_scores(store.path(AUDIT, key_of("block phases", EFFORT)))
     monkeypatch.setattr(replays, "audit", lambda *_, **__: pytest.fail("computed again"))
     assert audit_subject("block phases", EFFORT, store) == found
 
@@ -43,7 +40,7 @@ def test_the_command_audits_what_is_asked_and_writes_one_report(bandana, data):
     assert document["commands"][0].startswith('bandana audit --all --only "adar-ucb tight" --only "block phases" --replays')
     assert (suite / "report.pdf").read_bytes().startswith(b"%PDF")
     for name in ("adar-ucb-tight", "block-phases"):
-        assert_partly_compared(verify(suite / "evidence" / f"{name}.npz"), "claim (needs the catalog)")
+        assert_follows_from_its_scores(suite / "evidence" / f"{name}.npz")
     from mlflow import MlflowClient
 
     client = MlflowClient(f"sqlite:///{data}/mlflow/mlflow.db")

@@ -7,11 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scores_alone import assert_partly_compared
 from typer.testing import CliRunner
+from whole_evidence import assert_follows_from_its_scores
 
 from bandana.audits.contents import numbers_sha256
-from bandana.audits.evidence import verify
 from bandana.audits.reporting import validate
 from bandana.flows.cli import app
 from bandana.flows.commands.options import FAILURE, USER_MISTAKE
@@ -110,7 +109,7 @@ def test_the_honest_example_passes_and_writes_evidence_and_report(bandana, tmp_p
     assert re.search(r"mu: claimed 1\.0000  >=  accounted 1\.0000  >=  measured 0\.\d{4}", done.stdout)
     assert done.stdout.count("  caught ") == 12
     folder = tmp_path / "bandana_data" / "own"
-    assert_partly_compared(verify(folder / "own_bandit-bandit.evidence.npz"))
+    assert_follows_from_its_scores(folder / "own_bandit-bandit.evidence.npz")
     document = json.loads((folder / "own_bandit-bandit.json").read_text())
     validate(document)
     assert document["audits"][0]["verdict"] == "PASS"
@@ -187,7 +186,7 @@ def test_a_black_box_passes_and_its_leaky_twin_fails(bandana, tmp_path):
         assert done.exit_code == code, done.output
         assert done.stdout.startswith(verdict)
         assert "no ledger to account" in done.stdout
-        assert_partly_compared(verify(tmp_path / "bandana_data" / "own" / f"black_box-{name}.evidence.npz"))
+        assert_follows_from_its_scores(tmp_path / "bandana_data" / "own" / f"black_box-{name}.evidence.npz")
 
 
 def test_the_same_request_gives_the_same_evidence_but_for_when_it_was_made(bandana, tmp_path):

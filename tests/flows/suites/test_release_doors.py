@@ -1,26 +1,21 @@
 """`bandana audit --mechanism` and `--samples`: data sets, claims, mistakes, and own code that misbehaves in its process."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from scores_alone import assert_partly_compared, left_out
 from typer.testing import CliRunner
+from whole_evidence import assert_follows_from_its_scores
 
-from bandana.audits.claims import parse
-from bandana.audits.evidence import describe, read, seal
-from bandana.audits.evidence.standalone import PARTLY
+from bandana.audits.evidence import read
 from bandana.flows.cli import app
-from bandana.flows.commands.options import DIFFERS, FAILURE, USER_MISTAKE
-from bandana.flows.queries.verify import Request, check
+from bandana.flows.commands.options import FAILURE, USER_MISTAKE
 from bandana.flows.running.child import Limits, run
 from bandana.flows.spec.mistakes import SpecError
 from bandana.flows.suites.data_sets import read_data
 from bandana.privacy_core import Relation
 
-OWN_CODE = "own code: repeat the audit"
 OWN = """\
 import os, sys, time
 import numpy as np
@@ -89,22 +84,13 @@ def test_an_honest_release_is_not_refuted_and_says_what_it_covered(audit):
     assert "PASS" not in result.output
 
 
-def test_the_evidence_of_a_release_is_verified_and_a_changed_claim_is_not(audit, tmp_path):
+def test_a_release_that_leaks_fails_and_leaves_evidence_and_a_report(audit):
     found = json.loads(audit("too_little", "--json").stdout)
     files = {kind: Path(place) for kind, place in found["files"].items()}
     assert {kind for kind, place in files.items() if place.stat().st_size} == {"evidence", "html", "pdf", "json"}
     assert json.loads(files["json"].read_text())["audits"][0]["verdict"] == "FAIL"
-    result = CliRunner().invoke(app, ["verify", str(files["evidence"]), "--json"])
-    lines = {line["what"]: line for line in json.loads(result.stdout)["lines"]}
-    assert result.exit_code == PARTLY, "nothing differs, and it is own code"
-    assert tuple(json.loads(result.stdout)["not_compared"]) == left_out(OWN_CODE)
-    assert float(lines["output; the given pair: epsilon"]["recomputed"]) == pytest.approx(found["measured"], rel=1e-9)
-    assert lines["verdict"]["recomputed"] == "FAIL"
-    evidence = read(files["evidence"])
-    assert evidence.outcome.claim.relation is Relation.GIVEN_PAIR
-    milder = replace(evidence.outcome, claim=parse("pure(epsilon=100, relation=pair)"))
-    files["evidence"].write_bytes(seal(describe(evidence.outcome) | {"claim": describe(milder)["claim"]}, scores(milder)))
-    assert CliRunner().invoke(app, ["verify", str(files["evidence"])]).exit_code == DIFFERS
+    assert read(files["evidence"]).outcome.claim.relation is Relation.GIVEN_PAIR
+    assert_follows_from_its_scores(files["evidence"])
 
 
 def test_a_claim_may_name_its_pair(audit):
@@ -128,8 +114,8 @@ def test_neighbors_of_one_data_set_are_searched(audit, claim, users, epsilon, wo
     assert result.exit_code == FAILURE, result.output
     assert words in result.stdout
     evidence = next(line.split()[1] for line in result.stdout.splitlines() if line.startswith("evidence"))
-    assert_partly_compared((found := check(Request(Path(evidence))).found), reason=OWN_CODE)
-    assert found.verdict == "FAIL"
+    assert_follows_from_its_scores(Path(evidence))
+    assert read(Path(evidence)).outcome.verdict == "FAIL"
     assert audit("noisy", *users, data="[0, 1, 0, 3]", neighbor="", claim=claim.format(epsilon)).exit_code == 0
 
 
@@ -161,18 +147,11 @@ def test_an_algorithm_is_audited_on_a_given_pair(tmp_path, monkeypatch):
     for claim, code in (("gdp(mu=1)", 0), ("gdp(mu=0.5)", FAILURE)):
         result = CliRunner().invoke(app, [*given, "--claim", claim, "--replays", "4000", "--json"])
         assert result.exit_code == code, result.output
-        files = json.loads(result.stdout)["files"]
-        assert_partly_compared((found := check(Request(Path(files["evidence"]))).found), reason=OWN_CODE)
-        assert (found.verdict == "FAIL") is (code == FAILURE)
+        evidence = Path(json.loads(result.stdout)["files"]["evidence"])
+        assert_follows_from_its_scores(evidence)
+        assert (read(evidence).outcome.verdict == "FAIL") is (code == FAILURE)
     result = CliRunner().invoke(app, [*given, "--claim", "gdp(mu=1, relation=reward)"])
     assert "the pair is the relation" in result.stderr
-
-
-def scores(outcome):
-    pairs = outcome.scores.items()
-    return {
-        f"{name}_{side}": np.float32(x) for name, pair in pairs for side, x in zip(("data", "neighbor"), pair, strict=True)
-    }
 
 
 def test_a_broken_release_fails(audit):

@@ -1,0 +1,58 @@
+"""The command verify."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bandana.flows.commands.failures import failures
+from bandana.flows.commands.options import WIDTH, AsJson, Debug, console, echo, option
+
+_PATIENCE = 3600.0
+"""Seconds that a verification may take: the sender chose how much there is to run again."""
+
+
+def verify(
+    evidence: Annotated[
+        Path, typer.Argument(help="An evidence file (*.npz), a report's JSON file, or a bundle.", show_default=False)
+    ],
+    replay: Annotated[
+        str | None,
+        option("Also run so many blocks of replays again, drawn at random: a number, or a share such as 1%."),
+    ] = None,
+    spec: Annotated[
+        Path | None,
+        option("Your own copy of the experiment, a YAML file; code and data that it names are used. Without it, none are."),
+    ] = None,
+    quick: Annotated[bool, option("Do not run searches and planted faults again; they are then not compared.")] = False,
+    key: Annotated[Path | None, option("Public key that a bundle must be signed with.")] = None,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Compare an evidence file, a report or a bundle with what its scores, its spec and the catalog give.
+
+    Searches and planted faults of catalog algorithms are run again, in a process of their own. No code of the sender's runs.
+
+    Exit codes: 0, verified, and the verdict is PASS or NOT REFUTED; 1, verified, and it is FAIL, INCONCLUSIVE or no audit;
+    2, nothing can be recomputed; 3, refused: something is not what it states, or was made by other code; 4, partly compared:
+    nothing differs, and the last line lists what was not compared.
+    """
+    with failures(debug):
+        from bandana.flows.annexes.compliance.evidence.standalone import conclude, exit_code, head
+        from bandana.flows.annexes.compliance.verify import Request, check, for_machines, render
+        from bandana.flows.running import child
+
+        request = Request(evidence, replay, spec, key, quick, lambda label: typer.echo(f"run again: {label}", err=True))
+        answer = child.run(lambda: check(request), child.Limits(total=_PATIENCE), f"{evidence}: the verification").value
+        if as_json:
+            typer.echo(json.dumps(for_machines(evidence, answer), indent=1))
+        else:
+            echo(*head(answer.found))
+            console(WIDTH).print(render(answer.found))
+            words = [answer.again.words] if answer.again and answer.again.words else []
+            echo(*answer.notes, *words, conclude(evidence, answer.found))
+        if code := exit_code(answer.found):
+            raise typer.Exit(code)

@@ -1,0 +1,168 @@
+"""Every number of an evidence file computed anew from its scores, beside the stated one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bandana.audits.claims import Quantity, text_of
+from bandana.audits.evidence.archive import Evidence, UnusableEvidence, described, parts, read, recompute
+from bandana.audits.outcome import ACTIONS, DRAWN, ONE_RUN, OUTPUT, Outcome, StatedBound, Verdict
+from bandana.flows.annexes.compliance.evidence.lines import (
+    CLOSE,
+    Line,
+    Verification,
+    compared,
+    differences,
+    in_part,
+    shortly,
+    shown,
+)
+from bandana.flows.annexes.compliance.evidence.planned import check_plan
+from bandana.flows.annexes.compliance.evidence.stated import check_claim, check_controls, check_origin
+
+_HOLDS = {None: "missing", True: "holds", False: "broken"}
+SEARCHES, FAULTS, POWER, SETTING, CLAIM = "searches", "planted faults", "power", "setting", "claim"
+"""Parts of evidence that take more than its scores: the algorithm, or the catalog's words."""
+_SCORES, _NOT_RUN = "bounds and verdict", "needs the algorithm"
+_RUN_AGAIN = {
+    SEARCHES: "counterexample, noise finding, coverage",
+    FAULTS: "what was planted, and what caught it",
+    POWER: "smallest factor caught",
+    SETTING: "ledger, pairs, table, effort, code",
+}
+
+
+def verify(path: Path) -> Verification:
+    """Recomputes every bound of an evidence file from its scores, then the inequalities and the verdict.
+
+    Which bounds must be there follows from claim and effort, and the statement from the claim.
+
+    Raises:
+      UnusableEvidence: see `read`.
+    """
+    found = read(path)
+    try:
+        return recomputed(found)
+    except UnusableEvidence as error:
+        raise UnusableEvidence(f"{path}: {error}") from error
+
+
+def recomputed(evidence: Evidence) -> Verification:
+    """The verification of evidence that was read.
+
+    Raises:
+      UnusableEvidence: a field is of another kind than its meaning asks for, or a library that composes noise is missing.
+    """
+    try:
+        return _verification(evidence)
+    except ImportError as error:
+        raise UnusableEvidence(f"its noise is composed with the package dp-accounting: {error}") from error
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+        raise UnusableEvidence(f"its description cannot be used: {type(error).__name__}: {error}") from error
+
+
+def _verification(evidence: Evidence) -> Verification:
+    outcome, stated = evidence.outcome, evidence.stated
+    hashes = [digits[:16] + "..." for digits in (evidence.sha256, evidence.sha256_found)]
+    hash_line = Line("SHA-256", hashes[0], hashes[1], evidence.sha256 == evidence.sha256_found)
+    lines, verdict = _recompute(outcome, stated)
+    claim = f"{outcome.claim.statement}; {text_of(outcome.claim.stated)}"
+    lines = [*check_origin(outcome), *_check_form(outcome, stated), *lines]
+    lines += [Line(part, what, _NOT_RUN, None, part) for part, what in _RUN_AGAIN.items()]
+    lines.append(Line("origin", "as stated", "who, when, on which machine", None, "origin", is_claimed=True))
+    lines = [*in_part("hashes", [hash_line]), *in_part(_SCORES, lines)]
+    return Verification(tuple(lines), verdict, claim, outcome.subject)
+
+
+def _check_form(outcome: Outcome, stated: Mapping[str, Any]) -> list[Line]:
+    """Lines on what the file says beside, or in place of, what its own fields give: an added field is one."""
+    wrong = differences(stated, described(outcome))
+    return [Line(f"form: {place}", shortly(mine), shortly(again), False) for place, mine, again in wrong]
+
+
+def _recompute(outcome: Outcome, stated: Mapping[str, Any]) -> tuple[list[Line], str]:
+    """Every part's lines and those of the whole, and the verdict."""
+    found, lines, anew = parts(outcome), [], []
+    share = (1 - outcome.effort.confidence) / len(found)
+    for prefix, part in found:
+        words = "test budget: " if prefix else ""
+        here = stated["at_test_budget"] if prefix else stated
+        checked, again = _recompute_part(part, here, share)
+        lines += [replace(line, what=words + line.what) for line in checked]
+        anew.append(again)
+    again = replace(anew[0], at_test_budget=anew[1] if len(anew) > 1 else None)
+    verdict = _verdict(again)
+    lines.append(compared("verdict", stated["verdict"], verdict))
+    texts = [" / ".join(reasons) for reasons in (stated["reasons"], again.reasons)]
+    if texts[0] != texts[1]:
+        lines.append(Line("reasons", texts[0], texts[1], False))
+    return lines, verdict
+
+
+def _recompute_part(outcome: Outcome, stated: Mapping[str, Any], share: float) -> tuple[list[Line], Outcome]:
+    lines = [*in_part(CLAIM, check_claim(outcome, stated)), *check_plan(outcome), *_check_scores(outcome)]
+    lines.append(compared("failure probability of all bounds", outcome.failure, share))
+    if outcome.bounds:
+        spent = math.fsum(bound.level for bound in outcome.bounds)
+        is_kept = spent <= outcome.failure * (1 + CLOSE)
+        lines.append(Line("failure probability, split", f"at most {shown(outcome.failure)}", shown(spent), is_kept))
+    anew = []
+    for bound in outcome.bounds:
+        line, lower = _check_bound(outcome, bound)
+        lines.append(line)
+        anew.append(replace(bound, lower=lower))
+    again = replace(outcome, bounds=tuple(anew))
+    for item in stated["numbers"]:
+        quantity = Quantity(**item["quantity"])
+        three = again.numbers.get(quantity)
+        for name in ("claimed", "accounted", "measured"):
+            number = None if item[name] is None else float(item[name])
+            lines.append(compared(f"{name}: {quantity}", number, None if three is None else getattr(three, name)))
+    if len(stated["numbers"]) != len(again.numbers):
+        lines.append(compared("quantities", len(stated["numbers"]), len(again.numbers)))
+    for what in dict.fromkeys([*stated["inequalities"], *again.inequalities]):
+        lines.append(compared(what, *(_HOLDS[found.get(what)] for found in (stated["inequalities"], again.inequalities))))
+    return [*lines, *in_part(FAULTS, check_controls(outcome))], again
+
+
+def _verdict(outcome: Outcome) -> str:
+    """PASS and NOT REFUTED only where the scores of the bounds that decide are there."""
+    found = outcome.verdict
+    is_silent = found in (Verdict.PASS, Verdict.NOT_REFUTED)
+    return Verdict.INCONCLUSIVE.value if is_silent and not outcome.scores else found.value
+
+
+def _check_scores(outcome: Outcome) -> list[Line]:
+    """One line for each pair of scores that cannot be what the effort says."""
+    lines = []
+    views = {bound.scores: bound.view for bound in outcome.bounds}
+    replays = outcome.effort.replays
+    for name, pair in outcome.scores.items():
+        view = views.get(name)
+        expected = {ACTIONS: replays - replays // 2, ONE_RUN: len(pair[0])}.get(str(view), replays)
+        if view == OUTPUT:  # most runs teach the score and choose it, and what was given may be fewer than were asked for
+            expected = min(len(pair[0]), replays)
+        if name.startswith(DRAWN):  # coins decided how many runs have one value of the record, and how many the other
+            expected = min(len(pair[0]), 2 * replays)
+        for side, scores in zip(("data", "neighbor"), pair, strict=True):
+            n_nan = int(np.isnan(scores).sum())
+            found = f"{len(scores)}" + (f", {n_nan} of them NaN" if n_nan else "")
+            if found != str(expected):
+                lines.append(Line(f"scores {name}, {side}: how many", str(expected), found, False))
+    return lines
+
+
+def _check_bound(outcome: Outcome, bound: StatedBound) -> tuple[Line, float]:
+    """Takes the bound anew from its scores."""
+    what = f"{bound.view}; {bound.neighbor}: {bound.quantity}"
+    try:
+        lower = recompute(bound, outcome.scores[bound.scores])
+    except (ValueError, TypeError) as error:
+        return Line(what, shown(bound.lower), str(error), False), math.nan
+    return compared(what, bound.lower, lower), lower

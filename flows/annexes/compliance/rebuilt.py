@@ -1,0 +1,158 @@
+"""A report written again from its spec and the files that it lists: every field of its document follows from these."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from os import devnull
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bandana.audits.contents import PROVENANCE, read_description
+from bandana.audits.evidence import read
+from bandana.audits.subjects import subjects
+from bandana.flows.annexes.compliance.evidence.lines import OTHER_CODE, Line, differences, shortly
+from bandana.flows.keys.identity import asked_of, key_of
+from bandana.flows.running.store import Store
+from bandana.flows.spec.environment_kinds import environments_of
+from bandana.flows.spec.mistakes import SpecError
+from bandana.flows.spec.plan import Cell, Plan
+from bandana.flows.spec.spec import Spec
+from bandana.flows.suites.audit_report import catalog_document, entry_of_subject
+from bandana.flows.suites.play import BENCHMARK
+from bandana.flows.suites.report_document import assemble, audit_documents
+
+PART = "report"
+_BASELINE = "regressions"
+"""Field of a report that compares with an earlier run, which lies in no file of it."""
+
+
+class Packed(Store):
+    """The results that a report lists, each under the request that it says it answers: nothing is computed or written.
+
+    Args:
+      places: files of evidence and of blocks.
+      is_anonymous: whether the report leaves out user and host.
+    """
+
+    def __init__(self, places: Mapping[str, Path], *, is_anonymous: bool) -> None:
+        super().__init__(Path(devnull))
+        self.is_anonymous = is_anonymous
+        self._places = {asked_of(key_of(_request(place).get("of", {}), {})): place for place in places.values()}
+
+    def path(self, kind: str, key: str) -> Path:
+        """Where the answer to a request lies, whatever code computed it."""
+        return self._places.get(asked_of(key), Path(devnull) / key)
+
+    def load(self, kind: str, key: str) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """Arrays and description.
+
+        Raises:
+          SpecError: the file is missing or damaged; it is not computed again.
+        """
+        found = super().load(kind, key)
+        if found is None:
+            raise SpecError(f"{self.path(kind, key).name}: a block of the report's replications is missing or damaged")
+        return found
+
+
+def _request(place: Path) -> dict[str, Any]:
+    """What a result says that it is a result of, and by which code: `of` and `made`."""
+    made = read_description(place).get(PROVENANCE)
+    return made if isinstance(made, dict) else {}
+
+
+def check_rebuilt(document: Mapping[str, Any], places: Mapping[str, Path], spec: Spec | str) -> list[Line]:
+    """Lines on every field of a report beside the report that its spec and its files give.
+
+    Args:
+      document: of the report.
+      places: name of each listed file -> where it lies.
+      spec: the experiment; or why none can be used.
+    """
+    if document["kind"] == "catalog":
+        return [*_compared(document, _catalog(document, places)), *_unread(document)]
+    if isinstance(spec, str):
+        return [Line("report: all other fields", "as stated", spec, None, PART)]
+    store = Packed(places, is_anonymous=_is_anonymous(document))
+    try:
+        plan = Plan.of(spec)
+        again = assemble(plan, document["spec"], store)
+    except SpecError as error:
+        is_private = any(environment.plays_private_rows for environment in environments_of(spec))
+        words = "private rows are known by the secret of their data folder alone" if is_private else str(error)
+        return [Line("report: all other fields", "as stated", words, None if is_private else False, PART)]
+    if document["kind"] == "audit":
+        singles = audit_documents(plan, again).values()
+        labels = [entry["label"] for entry in document["audits"]]
+        fitting = [each for each in singles if [entry["label"] for entry in each["audits"]] == labels]
+        if not fitting:
+            return [Line("report: audit", str(labels), "is no audit of this spec", False, PART)]
+        again = fitting[0]
+    return [*_compared(document, again), *_unread(document), *_check_code(plan, store, again), *_unaudited(plan, again)]
+
+
+def _catalog(document: Mapping[str, Any], places: Mapping[str, Path]) -> dict[str, Any]:
+    outcomes = {outcome.subject["name"]: outcome for outcome in (read(place).outcome for place in places.values())}
+    labels = [entry["label"] for entry in document["audits"]]
+    if unknown := [label for label in labels if label not in subjects() or label not in outcomes]:
+        raise SpecError(f"audits: {unknown[0]!r} is no subject of `bandana audit --all`, or its evidence is missing")
+    is_anonymous = _is_anonymous(document)
+    entries = [entry_of_subject(subjects()[label](), outcomes[label], is_anonymous=is_anonymous) for label in labels]
+    effort = next(iter(outcomes.values())).effort
+    return catalog_document(entries, effort, [places[file["path"]] for file in document["evidence"]["files"]])
+
+
+def _is_anonymous(document: Mapping[str, Any]) -> bool:
+    makers = document["provenance"]["makers"]
+    return bool(makers) and all(maker["user"] is None and maker["host"] is None for maker in makers)
+
+
+def _compared(document: Mapping[str, Any], again: Mapping[str, Any]) -> list[Line]:
+    stated = {name: value for name, value in document.items() if name != _BASELINE}
+    again = {name: value for name, value in again.items() if name != _BASELINE}
+    wrong = list(differences(_plain(stated), _plain(again)))
+    lines = [Line(f"report: {place}", shortly(mine), shortly(found), False, PART) for place, mine, found in wrong]
+    return [*lines, Line("report: fields from spec and files", str(len(again)), f"{len(wrong)} differ", not wrong, PART)]
+
+
+def _plain(value: Any) -> Any:
+    """JSON's own types: a tuple is a list."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def _unread(document: Mapping[str, Any]) -> Iterator[Line]:
+    if document["benchmark"] is not None:
+        words = "nothing here plays them again; bandana run of the spec does"
+        yield Line("replications", "as stated", words, None, "replications", is_claimed=True)
+    if document.get(_BASELINE) is not None:
+        yield Line(f"report: {_BASELINE}", "as stated", "needs the baseline", None, _BASELINE)
+
+
+def _check_code(plan: Plan, store: Packed, again: Mapping[str, Any]) -> Iterator[Line]:
+    """Whether the code here computed the blocks, and their files are named after what they answer."""
+    if again["benchmark"] is None:
+        return
+    wrong: list[str] = []
+    for cell in plan.played:
+        wrong += [cell.name for block in cell.blocks() if not _is_of(store.path(BENCHMARK, block.key), cell)]
+    what = f"report: code of replications{f' of {wrong[0]}' if wrong else ''}"
+    yield Line(what, "as recorded", OTHER_CODE if wrong else "the same code", not wrong, PART)
+
+
+def _is_of(place: Path, cell: Cell) -> bool:
+    request = _request(place) if place.is_file() else {}
+    made = request.get("made", {})
+    return made.get("code") == cell.block_code["code"] and place.stem == key_of(request.get("of", {}), made)
+
+
+def _unaudited(plan: Plan, again: Mapping[str, Any]) -> Iterator[Line]:
+    """Private cells that the report shows and nobody audited: their claims rest on the accountant alone."""
+    shown = {cell["label"] for cell in (again["benchmark"] or {"cells": []})["cells"] if cell["promise"] is not None}
+    audited = {entry["label"] for entry in again["audits"]}
+    for cell in plan.private:
+        if cell.name in shown - audited:
+            yield Line(f"{cell.name}: audit", "none", "no audit of it is in the report", None, "audits")

@@ -1,0 +1,1 @@
+"""The draft of an entry for the public registry of deployments."""

@@ -1,0 +1,39 @@
+"""A suite's draft entry for the public registry of deployments, from what is in the store."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from bandana.audits.reporting.document import validate
+from bandana.flows.annexes.compliance.registry.entry import RegistryError, registry_entry
+from bandana.flows.running.settings import DataFolder
+from bandana.flows.running.store import Store, write_whole
+from bandana.flows.spec.mistakes import SpecError
+from bandana.flows.spec.own_data import pinned
+from bandana.flows.spec.plan import Plan
+from bandana.flows.spec.spec import load_spec
+from bandana.flows.suites.report_document import assemble
+
+_REMINDER = "A draft: check every sentence, and submit it at github.com/opendp/deployments-registry-data."
+
+
+def draft(spec: Path, folder: DataFolder) -> tuple[dict[str, Any], list[str]]:
+    """Writes `registry.yaml` into the suite's folder; the entry and its place as JSON, and lines that say where it lies.
+
+    Raises:
+      SpecError: the store holds nothing of this spec, or the spec declares too little for an entry.
+    """
+    plan = Plan.of(pinned(load_spec(spec), folder.root))
+    document = assemble(plan, spec.read_text(encoding="utf-8"), Store(folder.results))
+    validate(document)
+    try:
+        entry = registry_entry(document)
+    except RegistryError as error:
+        raise SpecError(f"--registry: {error}") from error
+    place = folder.suite(plan.spec.name) / "registry.yaml"
+    place.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(place, yaml.safe_dump(entry, sort_keys=False, allow_unicode=True, width=100).encode())
+    return {"entry": entry, "file": str(place)}, [_REMINDER, f"yaml  {place}"]

@@ -1,0 +1,182 @@
+"""Draft entry for the public registry of deployments of differential privacy, registry.opendp.org, from a report.
+
+What the operator declares fills the fields that nobody can compute; what the report computed fills the others. The entry is
+a draft: its author checks every sentence, and the registry's board reviews it.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+from bandana.audits.documents.form import first_mistake
+from bandana.audits.reporting import origin
+from bandana.audits.reporting.label import TRUST
+from bandana.audits.reporting.numbers import number
+from bandana.audits.reporting.strength import Document, composed, noise_sources, on_private_data, private_cells, promises
+from bandana.audits.summary import epsilon_of
+from bandana.flows.annexes.compliance.registry.fields import RegistryEntry
+
+_MODELS = {"central": "Central", "joint": "Central", "shuffle": "Shuffle", "local": "Local"}
+_RELEASES = {"one release": "One release", "many releases": "Many releases"}
+
+
+class RegistryError(ValueError):
+    """A report from which no entry can be made; the message names what is missing."""
+
+
+def registry_entry(document: Document) -> dict[str, Any]:
+    """The draft entry of a report.
+
+    Args:
+      document: a valid report document of an experiment that declares a deployment and promises privacy.
+
+    Raises:
+      RegistryError: the deployment, its region, or a promise with a finite epsilon is missing.
+    """
+    declared = document["deployment"]
+    if declared is None:
+        raise RegistryError("the spec has no block `deployment`: declare curator, purpose and region")
+    if declared["region"] is None:
+        raise RegistryError("deployment.region: the registry requires the region of the data or of the law; declare it")
+    if not list(promises(document)):
+        raise RegistryError("no algorithm of this report promises privacy: there is nothing to register")
+    entry = {
+        "url_slug": re.sub(r"[^a-z0-9]+", "_", document["suite"].lower()).strip("_"),
+        "status": "Draft",
+        "tier": 3 if declared["unprotected"] is not None and declared["release_type"] is not None else 2,
+        "deployment": _without_nothing(
+            {
+                "basic": _basic(document, declared),
+                "dp_variant": _variant(document, declared),
+                "privacy_loss": _privacy_loss(document),
+                "deployment_model": _model(document, declared),
+                "accounting": _accounting(document),
+                "implementation": _implementation(document),
+                "administrative": _administrative(document, declared),
+            }
+        ),
+    }
+    mistake = first_mistake(RegistryEntry, entry)
+    if mistake is not None:
+        raise RegistryError(f"the entry breaks the registry's schema at {mistake.path}: {mistake.value!r} {mistake.reason}")
+    return entry
+
+
+def _without_nothing(value: Any) -> Any:
+    """The same without fields that nobody filled."""
+    if isinstance(value, dict):
+        return {key: _without_nothing(item) for key, item in value.items() if item not in (None, "")}
+    return value
+
+
+def _basic(document: Document, declared: dict[str, Any]) -> dict[str, Any]:
+    day = declared["approved"] or (document["created"] or "")[:10]
+    if not day:
+        raise RegistryError(
+            "deployment.approved: the registry requires a day, and the report does not know when it was computed"
+        )
+    return {
+        "name": document["title"],
+        "data_curators": [declared["curator"]],
+        "description": document["description"] or document["title"],
+        "intended_use": declared["purpose"],
+        "data_product_type": declared["product"],
+        "data_product_region": declared["region"],
+        "publication_date": day,
+        "data_product_sector": declared["sector"],
+    }
+
+
+def _variant(document: Document, declared: dict[str, Any]) -> dict[str, Any]:
+    parameters, _ = _parameters(document)
+    domain = "; ".join(f"{each['label']}: {each['description']}" for each in document["environments"])
+    source = f" Source: {declared['data_source']}." if declared["data_source"] else ""
+    return {
+        "variant_name": "Approximate DP" if "delta" in parameters else "Pure DP",
+        "data_domain": f"{domain}{source}",
+        "unprotected_quantities": None if declared["unprotected"] is None else ", ".join(declared["unprotected"]),
+    }
+
+
+def _parameters(document: Document) -> tuple[dict[str, float], str]:
+    """Epsilon and delta of everything that is published, and what they are of."""
+    booked = [book for book in document["books"] if book["spent"]]
+    if booked:
+        book = max(booked, key=lambda each: float(each["spent"]))
+        delta = {} if book["delta"] is None else {"delta": book["delta"]}
+        return {"epsilon": book["spent"], **delta}, f"All runs on the data, by the budget book {book['name']}."
+    if private := on_private_data(document):
+        at, mu = private[0]["promise"]["delta"], composed(private)
+        if mu is None:
+            raise RegistryError("the runs of this report on private data compose to no finite epsilon")
+        n_runs = sum(cell["replications"] for cell in private)
+        return {"epsilon": epsilon_of(mu, at), "delta": at}, f"All {number(n_runs)} runs of the report together."
+    found = max(promises(document), key=lambda each: math.inf if each.epsilon is None else each.epsilon)
+    if found.epsilon is None or found.epsilon == 0:
+        raise RegistryError(f"{found.label} promises no finite epsilon: there is nothing to register")
+    delta = {} if found.delta == 0 else {"delta": found.delta}
+    return {"epsilon": found.epsilon, **delta}, f"One run of {found.label}, the weakest promise of the report."
+
+
+def _privacy_loss(document: Document) -> dict[str, Any]:
+    parameters, of_what = _parameters(document)
+    found = list(promises(document))
+    stated = dict.fromkeys(audit["claim"]["statement"] for audit in document["audits"])
+    stated |= dict.fromkeys(cell["promise"]["statement"] for cell in private_cells(document))
+    return {
+        "privacy_unit": "; ".join(dict.fromkeys(each.unit for each in found)),
+        "privacy_unit_details": "; ".join(dict.fromkeys(each.relation for each in found)),
+        "privacy_parameters": parameters,
+        "privacy_parameters_details": f"{of_what} Stated by the source of each algorithm: {'; '.join(stated)}.",
+    }
+
+
+def _model(document: Document, declared: dict[str, Any]) -> dict[str, Any]:
+    models = dict.fromkeys(audit["privacy_model"] for audit in document["audits"])
+    models |= dict.fromkeys(cell["privacy_model"] for cell in private_cells(document))
+    names = dict.fromkeys(_MODELS.get(model, "Varies") for model in models)
+    seen = dict.fromkeys(audit["view_of_adversary"] for audit in document["audits"])
+    return {
+        "model_name": next(iter(names)) if len(names) == 1 else "Varies",
+        "model_name_details": "; ".join(TRUST.get(model, str(model)) for model in models),
+        "actors": f"{declared['curator']} curates the data. The adversary sees {'; '.join(seen)}." if seen else None,
+        "release_type": _RELEASES.get(declared["release_type"] or ""),
+        "data_source_type": "Static",
+        "access_type": "Non-interactive",
+    }
+
+
+def _accounting(document: Document) -> dict[str, Any]:
+    formulas = dict.fromkeys(audit["accountant"]["formula"] for audit in document["audits"])
+    return {
+        "post_processing": "Actions are functions of released values and of public data alone.",
+        "composition": "; ".join(formulas),
+    }
+
+
+def _implementation(document: Document) -> dict[str, Any]:
+    noises = noise_sources(document)
+    events = dict.fromkeys(e["event"] for audit in document["audits"] for e in audit["accountant"]["events"])
+    makers = document["provenance"]["makers"]
+    made = dict.fromkeys(f"bandana {m['versions'].get('bandana', '?')}, git commit {origin.commit_of(m)}" for m in makers)
+    verdicts = [audit["verdict"] for audit in document["audits"]]
+    counts = ", ".join(f"{verdicts.count(verdict)} {verdict}" for verdict in dict.fromkeys(verdicts))
+    parts = [
+        f"Mechanisms: {', '.join(events)}" if events else "",
+        f"noise source: {'; '.join(noises)}" if noises else "",
+        *made,
+    ]
+    return {
+        "preprocessing_and_hyperparameter_tuning": "Parameters are those of the spec; Bandana tunes on made-up data only.",
+        "mechanisms": "; ".join(part for part in parts if part),
+        "justification": f"Audited by replays, searches and planted faults: {counts}." if counts else None,
+    }
+
+
+def _administrative(document: Document, declared: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "notes": f"SHA-256 over the evidence of the report: {document['evidence']['sha256']}.",
+        "registry_authors": [declared["curator"]],
+    }
