@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from bandana.flows.api.audit import Audit, audit
+    from bandana.flows.annexes.anything.api import Audit, audit
     from bandana.flows.api.result import Difference, Result
     from bandana.flows.api.run import load, run
     from bandana.flows.spec.mistakes import SpecError
@@ -17,13 +17,11 @@ if TYPE_CHECKING:
 _NAMES: dict[str, str] = {
     "run": "bandana.flows.api.run",
     "load": "bandana.flows.api.run",
-    "audit": "bandana.flows.api.audit",
-    "Audit": "bandana.flows.api.audit",
     "Result": "bandana.flows.api.result",
     "Difference": "bandana.flows.api.result",
     "SpecError": "bandana.flows.spec.mistakes",
 }
-"""Public name -> the module that defines it."""
+"""Public name -> the module of the core that defines it."""
 
 __all__ = ["Audit", "Difference", "Result", "SpecError", "__version__", "audit", "load", "run"]
 
@@ -38,6 +36,12 @@ def __getattr__(name: str) -> Any:
 
         check_system()
         return getattr(import_module(_NAMES[name]), name)
+    if name in __all__:
+        from bandana.flows.annex import plugged
+
+        if name in (added := plugged("names")):
+            return added[name]
+        raise AttributeError(f"bandana.{name}: the annex that has it is not installed")
     raise AttributeError(f"module 'bandana' has no attribute {name!r}")
 
 

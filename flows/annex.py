@@ -16,6 +16,7 @@ from typing import Any
 import typer
 
 NAMES = (
+    "anything",
     "operations",
 )  # fmt: skip
 """The table of annexes."""
@@ -29,7 +30,9 @@ class Annex:
       commands: of the command line, in the order of the help.
       groups: commands with commands of their own, by name.
       plugs: name of a point of the core -> what the annex adds there, by name, each as `module:name`. The core's points:
-        `steps`, functions of (plan, data folder) that return JSON rows, which the suite flow runs.
+        `steps`, functions of (plan, data folder) that return JSON rows, which the suite flow runs;
+        `audits`, functions of (subject, options, limits, how) that audit what is neither a spec nor the catalog;
+        `names`, what `import bandana` offers beside the core's names.
       pages: files outside its folders that go with it, such as pages of the documentation.
     """
 

@@ -20,9 +20,9 @@ from bandana.audits.evidence import UnusableEvidence, archive, read, seal, to_by
 from bandana.audits.evidence.archive import check_size
 from bandana.audits.evidence.kinds import from_json
 from bandana.audits.evidence.standalone import DIFFERS, exit_code
-from bandana.audits.external.white_box import examine
 from bandana.audits.faults.catalog import CONTROLS
 from bandana.audits.outcome import Effort, Verdict
+from bandana.audits.own.white_box import examine
 from bandana.audits.trial import Trial
 from bandana.privacy_core import RenyiDP
 

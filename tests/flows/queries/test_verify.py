@@ -21,9 +21,9 @@ from bandana.audits.audit import audit
 from bandana.audits.contents import numbers_sha256
 from bandana.audits.evidence import read, seal, write
 from bandana.audits.evidence.standalone import PARTLY, exit_code
-from bandana.audits.external.white_box import with_places
 from bandana.audits.faults.catalog import CONTROLS
 from bandana.audits.outcome import Effort, Verdict
+from bandana.audits.own.white_box import with_places
 from bandana.audits.trial import Audited, Trial
 from bandana.flows.cli import app
 from bandana.flows.commands.options import DIFFERS, FAILURE, USER_MISTAKE

@@ -1,0 +1,28 @@
+"""Anything: audits of what no catalog and no spec names, such as algorithms in files, functions, releases and programs."""
+
+from bandana.flows.annex import Annex
+
+_HERE = "bandana.flows.annexes.anything"
+
+ANNEX = Annex(
+    plugs={
+        "audits": {"algorithm": f"{_HERE}.commands_own:audit", "release": f"{_HERE}.commands_release:audit"},
+        "names": {"Audit": f"{_HERE}.api:Audit", "audit": f"{_HERE}.api:audit"},
+    },
+    pages=(
+        "bandana/primitives.py",
+        "docs/audit-your-own.md",
+        "docs/how-to/any-language.md",
+        "docs/how-to/audit-a-release.md",
+        "docs/tutorials/audit-continual-sum.md",
+        "docs/tutorials/audit-diffprivlib.md",
+        "docs/tutorials/audit-opacus.md",
+        "docs/tutorials/audit-opendp.md",
+        "examples/continual_sum.py",
+        "examples/diffprivlib_releases.py",
+        "examples/noisy_count.awk",
+        "examples/opacus_step.py",
+        "examples/opendp_tree.py",
+        "examples/release.py",
+    ),
+)

@@ -1,0 +1,1 @@
+"""How a subject is called, and how its outputs become scores and bounds."""
