@@ -31,18 +31,18 @@ def __getattr__(name: str) -> Any:
         from importlib.metadata import version
 
         return version("bandana")
+    if name not in __all__:
+        raise AttributeError(f"module 'bandana' has no attribute {name!r}")
+    from bandana.flows.running.system import check_system
+
+    check_system()
     if name in _NAMES:
-        from bandana.flows.running.system import check_system
-
-        check_system()
         return getattr(import_module(_NAMES[name]), name)
-    if name in __all__:
-        from bandana.flows.annex import plugged
+    from bandana.flows.annex import plugged
 
-        if name in (added := plugged("names")):
-            return added[name]
-        raise AttributeError(f"bandana.{name}: the annex that has it is not installed")
-    raise AttributeError(f"module 'bandana' has no attribute {name!r}")
+    if name not in (added := plugged("names")):
+        raise AttributeError(f"bandana.{name}: the annex `anything`, which has it, is not installed")
+    return added[name]
 
 
 def __dir__() -> list[str]:

@@ -22,7 +22,7 @@ def audit(subject: Subject, options: dict[str, Any], limits: Limits, how: Runnin
     from bandana.flows.annexes.anything.releases import ReleaseRequest, audit_release, write_release
     from bandana.flows.spec.mistakes import SpecError
 
-    options |= given(limits)
+    options = options | given(limits)
     mode, known = "--mechanism" if subject.samples is None else "--samples", {each.name for each in fields(ReleaseRequest)}
     if wrong := [name for name in options if name not in known]:
         raise SpecError(f"{as_typed(wrong)}: not with {mode}")

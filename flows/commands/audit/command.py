@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +27,7 @@ def audit(subject: Subject, neighbors: Neighbors, promise: Promise, search: Sear
                 "with --mechanism FILE.py:NAME, or its outputs with --samples P.npy Q.npy"
             )
         if subject.mechanism is not None or subject.samples is not None:
-            _plugged("release")(subject, options, limits, how)
+            _by_annex("release", subject, options, limits, how)
             return
         if subject.neighbor is not None:
             raise SpecError("--neighbor: only with --mechanism")
@@ -45,19 +44,18 @@ def audit(subject: Subject, neighbors: Neighbors, promise: Promise, search: Sear
             data, steps = None if how.data is None else Path(how.data), ["audit", "report"]
             run_file(subject.spec, data, steps, resources, dry_run=how.dry_run, is_agreed=how.yes, as_json=how.as_json)
         else:
-            _plugged("algorithm")(subject, options, limits, how)
+            _by_annex("algorithm", subject, options, limits, how)
 
 
-def _plugged(kind: str) -> Callable[[Subject, dict[str, Any], Limits, Running], None]:
-    """The audit of an annex, for what is neither a spec nor the catalog.
+def _by_annex(kind: str, subject: Subject, options: dict[str, Any], limits: Limits, how: Running) -> None:
+    """Audits what is neither a spec nor the catalog, as the annex does that plugs in the kind.
 
     Raises:
-      SpecError: no annex has it.
+      SpecError: no annex does.
     """
     from bandana.flows.spec.mistakes import SpecError
 
     audits = plugged("audits")
     if kind not in audits:
         raise SpecError("--algorithm, --mechanism, --samples: the annex `anything`, which audits these, is not installed")
-    audit_of_kind: Callable[[Subject, dict[str, Any], Limits, Running], None] = audits[kind]
-    return audit_of_kind
+    audits[kind](subject, options, limits, how)

@@ -1,1 +1,1 @@
-"""How a subject is called, and how its outputs become scores and bounds."""
+"""Calls of a subject, and scores of its outputs with bounds on them."""

@@ -15,6 +15,7 @@ from scores_alone import assert_partly_compared
 import bandana
 from bandana.audits.evidence import read, verify
 from bandana.audits.reporting import validate
+from bandana.flows.annexes.anything import api
 
 CLAIM = "gdp(mu=1, relation=reward)"
 FEW = {"replays": 1000, "rounds": 16, "examples": 10}
@@ -31,6 +32,11 @@ def example(name):
 @pytest.fixture(scope="module")
 def found():
     return bandana.audit(example("own_bandit").bandit, CLAIM, **FEW)
+
+
+def test_the_public_names_are_the_annex_s():
+    assert bandana.audit is api.audit
+    assert bandana.Audit is api.Audit
 
 
 def test_an_object_is_audited_as_its_file_is(found):
