@@ -63,7 +63,7 @@ class Program(ManyRuns):
         """The command without folders, or the address."""
         return " ".join(Path(word).name or word for word in self.words) or "{}:{}".format(*self.address or ("", 0))
 
-    def __call__(self, data: Any, seeds: Any) -> list[Any]:
+    def __call__(self, data: object, seeds: Any) -> list[Any]:
         """One output for each seed.
 
         Args:
@@ -81,7 +81,7 @@ class Program(ManyRuns):
         self._check_start(lines, text)
         return [_value(line, place) for place, line in enumerate(lines, start=1)]
 
-    def caller(self, data: Any, neighbor: Any, seed: int) -> Caller:
+    def caller(self, data: object, neighbor: object, seed: int) -> Caller:
         """The program for `draw`: it is tried on both data sets, and with the same seeds twice.
 
         Raises:
@@ -192,7 +192,7 @@ def _is_here(host: str) -> bool:
         return False
 
 
-def _as_json(data: Any) -> str:
+def _as_json(data: object) -> str:
     try:
         return json.dumps(data, default=lambda part: part.tolist())
     except (TypeError, ValueError, AttributeError) as error:

@@ -60,7 +60,13 @@ class Frozen:
 
 
 def examine(
-    run: Callable[[Any, int], Any], data: Any, neighbor: Any, stated: Guarantee, seed: int, *, seconds: float = _SECONDS
+    run: Callable[[Any, int], Any],
+    data: object,
+    neighbor: object,
+    stated: Guarantee,
+    seed: int,
+    *,
+    seconds: float = _SECONDS,
 ) -> Frozen | None:
     """Runs a program on both data sets with frozen primitives.
 
@@ -85,7 +91,7 @@ def examine(
 
 
 def _examined(
-    run: Callable[[Any, int], Any], data: Any, neighbor: Any, stated: Guarantee, seed: int, seconds: float
+    run: Callable[[Any, int], Any], data: object, neighbor: object, stated: Guarantee, seed: int, seconds: float
 ) -> Frozen | None:
     quantity = Quantity.of(stated)
     limit = quantity.limit(stated)
@@ -123,7 +129,7 @@ def _examined(
     return Frozen(n_pairs, n_calls, accounted, (*differing.values(), *overspent), not differing)
 
 
-def _replayed(run: Callable[[Any, int], Any], data: Any, seed: int, script: list[Call]) -> tuple[list[Call], Any]:
+def _replayed(run: Callable[[Any, int], Any], data: object, seed: int, script: list[Call]) -> tuple[list[Call], Any]:
     """The calls and the output of a run that is given recorded outputs."""
     with played(script) as tape:
         try:
@@ -137,7 +143,7 @@ def _is_repeated(first: list[Call], again: list[Call]) -> bool:
     return len(first) == len(again) and all(_same(one.value, other.value) for one, other in zip(first, again, strict=True))
 
 
-def _compared(first: list[Call], other: list[Call], output: Any, on_neighbor: Any) -> dict[str, str]:
+def _compared(first: list[Call], other: list[Call], output: object, on_neighbor: object) -> dict[str, str]:
     """What differs between a data set and its neighbor and must not: kind of finding -> words."""
     for place, (one, two) in enumerate(zip_longest(first, other), start=1):
         if one is None or two is None or one.name != two.name:
@@ -175,7 +181,7 @@ def _same(one: np.ndarray, other: np.ndarray) -> bool:
     return one.shape == other.shape and np.array_equal(one, other, equal_nan=True)
 
 
-def _difference(output: Any, on_neighbor: Any) -> str | None:
+def _difference(output: object, on_neighbor: object) -> str | None:
     """The first part in which two outputs differ, in words; None where they agree to the last bit."""
     sides = [dict(leaves(found, "")) for found in (output, on_neighbor)]
     for path in dict.fromkeys([*sides[0], *sides[1]]):

@@ -57,7 +57,7 @@ class Tape:
     script: Sequence[Call] | None = None
     calls: list[Call] = field(default_factory=list)
 
-    def call(self, name: str, price: Priced, value: Any, draw: Callable[[], T]) -> T:
+    def call(self, name: str, price: Priced, value: object, draw: Callable[[], T]) -> T:
         """Writes the call down, and returns a recorded output in a replay.
 
         Raises:
@@ -96,7 +96,7 @@ def played(script: Sequence[Call] | None = None) -> Iterator[Tape]:
         _tape = before
 
 
-def release(name: str, price: Priced, value: Any, draw: Callable[[], T]) -> T:
+def release(name: str, price: Priced, value: object, draw: Callable[[], T]) -> T:
     """One release of a foreign primitive that is no plain function, such as a method that changes its object.
 
     Args:

@@ -66,7 +66,7 @@ class Caller:
     as_array: bool = False
     guard: Guard = nullcontext
 
-    def called(self, data: Any, seed: Any, n_runs: int | None = None) -> Any:
+    def called(self, data: object, seed: Any, n_runs: int | None = None) -> Any:
         """The answer to one call, on the data themselves."""
         named: dict[str, Any] = {}
         places = [data]
@@ -82,11 +82,11 @@ class Caller:
         with self.guard():
             return self.function(*places, **named)
 
-    def once(self, data: Any, seed: Any, n_runs: int | None = None) -> Any:
+    def once(self, data: object, seed: Any, n_runs: int | None = None) -> Any:
         """The answer to one call, on a copy of the data, which the function may change."""
         return self.called(np.asarray(data) if self.as_array else copy.deepcopy(data), seed, n_runs)
 
-    def runs(self, data: Any, seeds: list[int]) -> Outputs:
+    def runs(self, data: object, seeds: list[int]) -> Outputs:
         """One output for each seed.
 
         Raises:
@@ -104,7 +104,7 @@ class Caller:
             raise BrokenSubject(f"a call for {len(seeds)} runs must return as many outputs, the runs first, got {got}")
         return found
 
-    def tried(self, data: Any, seed: int, n_runs: int | None = None) -> Any:
+    def tried(self, data: object, seed: int, n_runs: int | None = None) -> Any:
         """The output of one run, with an exception as an output."""
         try:
             return self.once(data, seed, n_runs)
@@ -116,7 +116,7 @@ class ManyRuns(ABC):
     """A release that is no function in a file, and knows how it is called."""
 
     @abstractmethod
-    def caller(self, data: Any, neighbor: Any, seed: int) -> Caller:
+    def caller(self, data: object, neighbor: object, seed: int) -> Caller:
         """How to call it, after some runs on both data sets with seeds from `seed`.
 
         Raises:
@@ -124,7 +124,7 @@ class ManyRuns(ABC):
         """
 
 
-def inspect_call(function: Any, data: Any, neighbor: Any, seed: int, guard: Guard = nullcontext) -> Caller:
+def inspect_call(function: Any, data: object, neighbor: object, seed: int, guard: Guard = nullcontext) -> Caller:
     """Finds out how a function wants to be called, by its signature and by a few runs on the data.
 
     Args:
@@ -185,7 +185,7 @@ def by_signature(function: Any) -> Caller:
     return Caller(function, named.name, not is_second, named.name.lower() in _GENERATORS, size)
 
 
-def _as_list_or_array(caller: Caller, data: Any, seeds: list[int]) -> Caller:
+def _as_list_or_array(caller: Caller, data: object, seeds: list[int]) -> Caller:
     """The caller that gives a list of numbers as a list or, if that fails, as an array."""
     n_runs = 1 if caller.size is not None and _is_required(caller, caller.size) else None
     try:
@@ -203,7 +203,7 @@ def _as_list_or_array(caller: Caller, data: Any, seeds: list[int]) -> Caller:
     return as_array
 
 
-def _some_output(caller: Caller, data: Any, seeds: list[int], n_runs: int | None) -> None:
+def _some_output(caller: Caller, data: object, seeds: list[int], n_runs: int | None) -> None:
     """Runs until one run does not fail: a release may fail now and then, which the adversary sees.
 
     Raises:
@@ -223,14 +223,14 @@ def _is_required(caller: Caller, name: str) -> bool:
     return parameter.default is parameter.empty
 
 
-def _is_numbers(data: Any) -> bool:
+def _is_numbers(data: object) -> bool:
     try:
         return isinstance(data, list) and is_numeric(np.array(data))
     except ValueError:
         return False
 
 
-def _by_seeds(caller: Caller, data: Any, seeds: list[int], singles: list[Any]) -> Caller:
+def _by_seeds(caller: Caller, data: object, seeds: list[int], singles: list[Any]) -> Caller:
     """With an array of seeds, if that gives the very outputs that the seeds give one by one."""
     try:
         many = caller.once(data, np.array(seeds, dtype=np.int64))
@@ -241,7 +241,7 @@ def _by_seeds(caller: Caller, data: Any, seeds: list[int], singles: list[Any]) -
     return replace(caller, batch=Batch.SEEDS) if is_same and differ else caller
 
 
-def _tried_size(caller: Caller, data: Any, seed: int) -> Caller:
+def _tried_size(caller: Caller, data: object, seed: int) -> Caller:
     """With a number of runs, if the outputs have the runs first."""
     found = caller.once(data, seed, n_runs=_TRIED)
     has_length = isinstance(found, list) or np.ndim(found) > 0
@@ -252,7 +252,7 @@ def _tried_size(caller: Caller, data: Any, seed: int) -> Caller:
     return replace(caller, size=None)
 
 
-def _same(one: Any, other: Any) -> bool:
+def _same(one: object, other: object) -> bool:
     try:
         first, second = np.asarray(one), np.asarray(other)
         if first.dtype.kind in "biufc" and second.dtype.kind in "biufc":

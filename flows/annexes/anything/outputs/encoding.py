@@ -63,7 +63,7 @@ def joined(parts: Sequence[Outputs]) -> Outputs:
     return items
 
 
-def leaves(output: Any, path: str, depth: int = 0) -> Iterator[tuple[str, Any]]:
+def leaves(output: object, path: str, depth: int = 0) -> Iterator[tuple[str, object]]:
     """The parts of one output that are not made of others, each with its place."""
     if depth > 16:
         raise NotEncodable("an output is nested more than 16 levels deep")
@@ -94,12 +94,12 @@ def leaves(output: Any, path: str, depth: int = 0) -> Iterator[tuple[str, Any]]:
         yield path, output
 
 
-def _shown(output: Any) -> str:
+def _shown(output: object) -> str:
     """A strange object as text, without the address at which it lies."""
     return re.sub(r" at 0x[0-9a-f]+", "", repr(output))
 
 
-def _text(text: str, path: str) -> Iterator[tuple[str, Any]]:
+def _text(text: str, path: str) -> Iterator[tuple[str, object]]:
     """A text as a label, its length, the numbers that it mentions, and the text around them."""
     yield path, text
     yield f"{path}#length", len(text)
@@ -160,11 +160,11 @@ class Encoder:
         return found
 
 
-def _is_number(leaf: Any) -> bool:
+def _is_number(leaf: object) -> bool:
     return isinstance(leaf, Number) and not isinstance(leaf, bool)
 
 
-def _label(leaf: Any) -> str:
+def _label(leaf: object) -> str:
     return leaf if isinstance(leaf, str) else repr(leaf)
 
 

@@ -58,8 +58,8 @@ class Coupling:
 
 def compare(
     caller: Caller,
-    data: Any,
-    neighbor: Any,
+    data: object,
+    neighbor: object,
     seed: int,
     *,
     n_tried: int = _TRIED,
@@ -205,7 +205,7 @@ def _scopes(makers: list[Any]) -> list[dict[str, Any]]:
     ]
 
 
-def _is_module(scope: Any) -> bool:
+def _is_module(scope: object) -> bool:
     """Whether these are the names of a module whose calls of generators count: none of ours, none inside of NumPy."""
     if not isinstance(scope, dict) or "__builtins__" not in scope:
         return False
@@ -215,7 +215,7 @@ def _is_module(scope: Any) -> bool:
 class _Same(type):
     """The type of a class that stands for another: instances of either are instances of both."""
 
-    def __instancecheck__(cls, instance: Any) -> bool:
+    def __instancecheck__(cls, instance: object) -> bool:
         return isinstance(instance, cls.__mro__[1])
 
 
@@ -244,7 +244,7 @@ def _note(seeds: list[Any], given: tuple[Any, ...], named: dict[str, Any]) -> No
             seeds.append(found)
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     """A seed as something that can be compared; None for none, and for a generator that was made elsewhere."""
     if isinstance(value, np.random.bit_generator.SeedSequence):
         return ("sequence", _plain(value.entropy), tuple(value.spawn_key))

@@ -47,7 +47,7 @@ class Neighborhood:
 # --- data sets without some records --------------------------------------------------------------------------------
 
 
-def n_records(data: Any) -> int:
+def n_records(data: object) -> int:
     """How many records a data set has: rows of an array, entries of a list, or the length of all columns of a dictionary.
 
     Raises:
@@ -74,7 +74,7 @@ def taken(data: Any, records: Sequence[int]) -> Any:
     return type(data)(data[record] for record in records)
 
 
-def one_more_or_less(against: Callable[[Any], Subject], data: Any, seed: int) -> Neighborhood:
+def one_more_or_less(against: Callable[[Any], Subject], data: object, seed: int) -> Neighborhood:
     """Each record removed, and a copy of it added; of many records the extreme ones and some that a seed draws.
 
     Args:
@@ -92,7 +92,7 @@ def one_more_or_less(against: Callable[[Any], Subject], data: Any, seed: int) ->
     return Neighborhood(tuple(tried), f"{_some(len(chosen), n, 'records')} removed, and a copy of it added")
 
 
-def without_users(against: Callable[[Any], Subject], data: Any, users: Sequence[Hashable], seed: int) -> Neighborhood:
+def without_users(against: Callable[[Any], Subject], data: object, users: Sequence[Hashable], seed: int) -> Neighborhood:
     """All records of each user removed; of many users those with most records, and some that a seed draws.
 
     Args:
@@ -146,7 +146,7 @@ def _chosen_users(owned: dict[Hashable, list[int]], seed: int) -> list[Hashable]
     return [*users[: MOST // 2], *(rest[place] for place in sorted(drawn.tolist()))]
 
 
-def _chosen(data: Any, n: int, seed: int) -> list[int]:
+def _chosen(data: object, n: int, seed: int) -> list[int]:
     """At most `MOST` records: the first, the last, those with the extreme numbers, and some that are drawn."""
     if n <= MOST:
         return list(range(n))
@@ -157,7 +157,7 @@ def _chosen(data: Any, n: int, seed: int) -> list[int]:
     return list(dict.fromkeys([*kept, *drawn]))[:MOST]
 
 
-def _columns(data: Any, n: int) -> list[FloatArray]:
+def _columns(data: object, n: int) -> list[FloatArray]:
     """The columns of numbers; none where there are no numbers."""
     try:
         table = np.array(list(data.values()) if isinstance(data, dict) else data, dtype=float)
@@ -191,7 +191,7 @@ def users_of(given: Any, n_rounds: int) -> list[Hashable]:
     return list(listed)
 
 
-def base_tables(shape: Shape, span: Interval, seed: int, data: Any = None) -> list[tuple[str, FloatArray]]:
+def base_tables(shape: Shape, span: Interval, seed: int, data: object = None) -> list[tuple[str, FloatArray]]:
     """Tables in which users are replaced, with words for them: the given one, or drawn ends of the range and all low.
 
     Raises:

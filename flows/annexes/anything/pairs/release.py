@@ -65,7 +65,7 @@ class Samples:
     notes: tuple[str, ...] = field(default=())
 
 
-def draw(caller: Caller, data: Any, neighbor: Any, n_runs: int, seed: int, seconds: float) -> Samples:
+def draw(caller: Caller, data: object, neighbor: object, n_runs: int, seed: int, seconds: float) -> Samples:
     """Runs the function on both data sets, in an order that coins decide, until all runs or the time are spent.
 
     Args:

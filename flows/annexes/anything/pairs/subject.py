@@ -35,7 +35,7 @@ class NoTables(BrokenSubject):
     """Data sets that are no tables of rewards; the message says what they are."""
 
 
-def tables_of(data: Any, neighbor: Any, span: Interval) -> Tables:
+def tables_of(data: object, neighbor: object, span: Interval) -> Tables:
     """Both data sets as tables of rewards, whose range holds all that stands in them.
 
     Args:
@@ -104,8 +104,8 @@ class Subject:
     """
 
     caller: Caller
-    data: Any
-    neighbor: Any
+    data: object
+    neighbor: object
     words: str = "two given data sets"
     how: str = ""
     notes: tuple[str, ...] = ()
@@ -126,7 +126,7 @@ class Subject:
         return compare(self.caller, self.data, self.neighbor, seed, n_tried=_PLAYS, counts=counts)
 
 
-def prepared(subject: Any, data: Any, neighbor: Any, span: Interval, seed: int, guard: Guard = nullcontext) -> Subject:
+def prepared(subject: Any, data: object, neighbor: object, span: Interval, seed: int, guard: Guard = nullcontext) -> Subject:
     """Finds out how to run anything on two data sets.
 
     Args:

@@ -84,7 +84,15 @@ class _Generation:
 
 
 def watch(
-    caller: Caller, data: Any, neighbor: Any, stated: Guarantee, *, level: float, most_runs: int, seed: int, seconds: float
+    caller: Caller,
+    data: object,
+    neighbor: object,
+    stated: Guarantee,
+    *,
+    level: float,
+    most_runs: int,
+    seed: int,
+    seconds: float,
 ) -> WatchedRelease:
     """Runs the function on both data sets until the claim is refuted, or the runs or the time are spent.
 
