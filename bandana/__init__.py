@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from bandana.flows.api.audit import Audit, audit
+    from bandana.flows.annexes.anything.api import Audit, audit
     from bandana.flows.api.result import Difference, Result
     from bandana.flows.api.run import load, run
     from bandana.flows.spec.mistakes import SpecError
@@ -17,13 +17,11 @@ if TYPE_CHECKING:
 _NAMES: dict[str, str] = {
     "run": "bandana.flows.api.run",
     "load": "bandana.flows.api.run",
-    "audit": "bandana.flows.api.audit",
-    "Audit": "bandana.flows.api.audit",
     "Result": "bandana.flows.api.result",
     "Difference": "bandana.flows.api.result",
     "SpecError": "bandana.flows.spec.mistakes",
 }
-"""Public name -> the module that defines it."""
+"""Public name -> the module of the core that defines it."""
 
 __all__ = ["Audit", "Difference", "Result", "SpecError", "__version__", "audit", "load", "run"]
 
@@ -33,12 +31,18 @@ def __getattr__(name: str) -> Any:
         from importlib.metadata import version
 
         return version("bandana")
-    if name in _NAMES:
-        from bandana.flows.running.system import check_system
+    if name not in __all__:
+        raise AttributeError(f"module 'bandana' has no attribute {name!r}")
+    from bandana.flows.running.system import check_system
 
-        check_system()
+    check_system()
+    if name in _NAMES:
         return getattr(import_module(_NAMES[name]), name)
-    raise AttributeError(f"module 'bandana' has no attribute {name!r}")
+    from bandana.flows.annex import plugged
+
+    if name not in (added := plugged("names")):
+        raise AttributeError(f"bandana.{name}: the annex `anything`, which has it, is not installed")
+    return added[name]
 
 
 def __dir__() -> list[str]:

@@ -12,8 +12,8 @@ def noisy(value):
 composes their prices. Outside an audit a priced primitive is the primitive itself.
 """
 
-from bandana.audits.external.foreign.opacus import price_steps
-from bandana.audits.external.foreign.prices import Price
-from bandana.audits.external.foreign.tape import priced, release
+from bandana.flows.annexes.anything.foreign.opacus import price_steps
+from bandana.flows.annexes.anything.foreign.prices import Price
+from bandana.flows.annexes.anything.foreign.tape import priced, release
 
 __all__ = ["Price", "price_steps", "priced", "release"]

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from bandana.audits.external.watch import WatchedRelease
+    from bandana.flows.annexes.anything.pairs.watch import WatchedRelease
 
 __all__ = ["SuiteBudget", "assert_private", "private"]
 
@@ -84,8 +84,8 @@ def assert_private(
       BrokenSubject: the function cannot be called; of a bandit also ProtocolError.
     """
     from bandana.audits.claims import parse
-    from bandana.audits.external.subject import prepared
-    from bandana.audits.external.watch import watch
+    from bandana.flows.annexes.anything.pairs.subject import prepared
+    from bandana.flows.annexes.anything.pairs.watch import watch
     from bandana.privacy_core import Interval
 
     __tracebackhide__ = True

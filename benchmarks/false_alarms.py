@@ -17,13 +17,13 @@ import numpy as np
 from scipy.stats import binom
 
 from bandana.algorithms.protocol import FloatArray, IntArray
-from bandana.audits.external.release import Samples, examine
 from bandana.audits.neighbors.pairs import canary_pairs
 from bandana.audits.outcome import MU, Effort
 from bandana.audits.plan import plan_bounds
 from bandana.audits.replays.measure import measure as measure_privacy
 from bandana.audits.subjects import Subject, subjects
-from bandana.flows.suites.own import FUNCTION, Loaded, Request, audit_own
+from bandana.flows.annexes.anything.own import FUNCTION, Loaded, Request, audit_own
+from bandana.flows.annexes.anything.pairs.release import Samples, examine
 from bandana.privacy_core import ZCDP, ApproxDP, GaussianDP, Guarantee, PureDP
 from benchmarks.result import Result
 

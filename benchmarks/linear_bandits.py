@@ -17,10 +17,10 @@ from bandana.algorithms.observers import RegretCurve, log_grid
 from bandana.algorithms.protocol import Algorithm
 from bandana.algorithms.run import run
 from bandana.audits.audit import audit
-from bandana.audits.external.white_box import with_places
 from bandana.audits.faults.fault import Control
 from bandana.audits.neighbors.pairs import canary_pairs
 from bandana.audits.outcome import Effort
+from bandana.audits.own.white_box import with_places
 from bandana.audits.plan import plan_bounds
 from bandana.audits.replays.measure import measure as measure_privacy
 from bandana.audits.subjects import subjects

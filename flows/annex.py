@@ -15,6 +15,7 @@ from typing import Any
 
 NAMES = (
     "leaderboard",
+    "anything",
     "compliance",
     "planning",
     "crosscheck",
@@ -36,8 +37,10 @@ class Annex:
         `books`, the class of a `flows.suites.charging.BookKeeper`;
         `documents`, a `Kind` of document (`audits/reporting/kinds.py`) by its name;
         `list`, functions that return lines below `bandana list`;
-        `reports`, functions of (place of a spec, data folder) that write what `bandana report --NAME` names and return a JSON
-        object and lines.
+        `reports`, functions of (place of a spec, data folder) that write what `bandana report --NAME` names, and return a
+        JSON object and lines;
+        `audits`, functions of (subject, options, limits, how) that audit what is neither a spec nor the catalog;
+        `names`, what `import bandana` offers beside the core's names.
       pages: files outside its folders that go with it, such as pages of the documentation.
     """
 

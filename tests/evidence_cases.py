@@ -8,8 +8,8 @@ from own_cases import UNIT, example
 from bandana.algorithms.environments.tables import random_table
 from bandana.audits.claims import parse
 from bandana.audits.evidence import seal
-from bandana.audits.external.white_box import examine
 from bandana.audits.outcome import Effort
+from bandana.audits.own.white_box import examine
 from bandana.audits.trial import Trial
 
 EFFORT = Effort(replays=4000, confidence=0.95, delta=1e-5, examples=20, seed=1)

@@ -53,7 +53,7 @@ MARKED: dict[str, tuple[str, ...]] = {
         "test_an_arm_in_the_middle",
     ),
     "audits/faults/test_finite_arm_faults.py": ("test_the_audit_of_the_noise_catches_it",),
-    "audits/external/test_black_box.py": (
+    "flows/annexes/anything/functions/test_black_box.py": (
         "test_the_leaky_example_fails",
         "test_the_private_example_passes",
     ),
@@ -98,7 +98,7 @@ MARKED: dict[str, tuple[str, ...]] = {
         "test_the_honest_one_costs",
     ),
     "audits/replays/test_replay.py": ("test_the_score_of_an_honest_run",),
-    "audits/external/test_rescaled.py": ("test_the_likelihood_ratio",),
+    "audits/own/test_rescaled.py": ("test_the_likelihood_ratio",),
     "flows/annexes/crosscheck/test_second_opinions.py": (
         "test_a_known_defect_is_measured",
         "test_all_seven_accountants",

@@ -17,7 +17,6 @@ from bandana.algorithms.observers import ActionLog
 from bandana.algorithms.problem import ARMS, CONTEXTUAL, EPISODIC, Problem
 from bandana.algorithms.run import run
 from bandana.audits.claims import Quantity
-from bandana.audits.external.white_box import faults_at_places
 from bandana.audits.faults.catalog import CONTROLS
 from bandana.audits.neighbors import worst_pair
 from bandana.audits.neighbors.pairs import canary_pairs
@@ -32,6 +31,7 @@ from bandana.audits.outcome import (
     accounted_mu,
     main_quantity,
 )
+from bandana.audits.own.white_box import faults_at_places
 from bandana.audits.plan import plan_bounds
 from bandana.audits.replays.measure import measure
 from bandana.audits.searches import checks

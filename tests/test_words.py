@@ -36,6 +36,8 @@ def test_every_make_target_that_is_named_exists():
 
 def test_every_file_that_is_named_exists():
     for path, text in _texts().items():
+        if path.name == "mutations.md":  # a record, of files as they were called
+            continue
         for name in re.findall(r"`((?:docs|experiments|audits|algorithms|flows|privacy_core|mlflow)/[\w./-]*)`", text):
             assert (ROOT / name).exists(), f"{path.name} names {name}"
 

@@ -130,7 +130,7 @@ KINDS = (
             "searches/walk",
             "searches/states",
             "neighbors/worst_pair",
-            "external/rescaled",
+            "own/rescaled",
         ),
         _EVERY,
     ),

@@ -47,7 +47,7 @@ DOORS = (
                 "Import from `bandana`.",
                 (
                     "bandana.flows.api.run: run load",
-                    "bandana.flows.api.audit: audit Audit",
+                    "bandana.flows.annexes.anything.api: audit Audit",
                     "bandana.flows.api.result: Result Difference",
                     "bandana.flows.spec.mistakes: SpecError",
                 ),
@@ -61,9 +61,9 @@ DOORS = (
                 "Around other libraries",
                 "Import from `bandana.primitives`: what a program of yours pays for another library's noise.",
                 (
-                    "bandana.audits.external.foreign.prices: Price",
-                    "bandana.audits.external.foreign.tape: priced release",
-                    "bandana.audits.external.foreign.opacus: price_steps",
+                    "bandana.flows.annexes.anything.foreign.prices: Price",
+                    "bandana.flows.annexes.anything.foreign.tape: priced release",
+                    "bandana.flows.annexes.anything.foreign.opacus: price_steps",
                 ),
             ),
         ),
@@ -311,7 +311,7 @@ DOORS = (
             Part(
                 "Checks",
                 "What is wrong with an algorithm before it is audited.",
-                ("bandana.audits.external.conformance: ProtocolError check_members check",),
+                ("bandana.audits.own.conformance: ProtocolError check_members check",),
             ),
         ),
     ),

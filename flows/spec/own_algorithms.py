@@ -16,8 +16,8 @@ from bandana.algorithms.parameters import Kind, Parameter
 from bandana.algorithms.problem import CONTEXTUAL, FINITE, KERNEL, LINEAR, LINEAR_MDP, MIXTURE, POOLED, Problem
 from bandana.algorithms.protocol import Algorithm
 from bandana.audits.claims import KINDS, ClaimError, parse, split_pair
-from bandana.audits.external import conformance, white_box
-from bandana.audits.external.conformance import ProtocolError
+from bandana.audits.own import conformance, white_box
+from bandana.audits.own.conformance import ProtocolError
 from bandana.flows.spec.effort import Replays
 from bandana.flows.spec.fields import Labelled, OneOrSeveral, Scalar
 from bandana.flows.spec.mistakes import SpecError

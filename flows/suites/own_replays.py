@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from bandana.audits.external import white_box
-from bandana.audits.external.white_box import find_probes
 from bandana.audits.outcome import Outcome
+from bandana.audits.own import white_box
+from bandana.audits.own.white_box import find_probes
 from bandana.audits.trial import Audited, Trial
 from bandana.flows.suites.replays import About, data_of, effort_of
 

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 from bandana.algorithms.entry import Settings
 from bandana.algorithms.environments.episodes import Table
 from bandana.audits.audit import Recall, audit
-from bandana.audits.external.white_box import with_places
 from bandana.audits.faults.catalog import CONTROLS
 from bandana.audits.faults.releases import GENERIC
 from bandana.audits.faults.users import of_users
 from bandana.audits.outcome import Effort, Outcome, all_gaussian
+from bandana.audits.own.white_box import with_places
 from bandana.audits.seeds import derive
 from bandana.audits.testbeds.catalog import (
     NEAR_TEST_BUDGET,

@@ -1,1 +1,1 @@
-"""The command audit: its options in groups, and one file for each thing that it audits."""
+"""The command audit: its options in groups, the catalog, and what annexes audit."""

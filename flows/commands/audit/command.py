@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
-from bandana.flows.commands.audit import catalog, own, release
+from bandana.flows.annex import plugged
+from bandana.flows.commands.audit import catalog
 from bandana.flows.commands.audit.options import Limits, Neighbors, Promise, Running, Search, Subject, as_typed, given
 from bandana.flows.commands.failures import failures
 from bandana.flows.commands.groups import grouped
@@ -25,7 +27,7 @@ def audit(subject: Subject, neighbors: Neighbors, promise: Promise, search: Sear
                 "with --mechanism FILE.py:NAME, or its outputs with --samples P.npy Q.npy"
             )
         if subject.mechanism is not None or subject.samples is not None:
-            release.audit(subject, options | given(limits), how)
+            _by_annex("release", subject, options, limits, how)
             return
         if subject.neighbor is not None:
             raise SpecError("--neighbor: only with --mechanism")
@@ -42,4 +44,18 @@ def audit(subject: Subject, neighbors: Neighbors, promise: Promise, search: Sear
             data, steps = None if how.data is None else Path(how.data), ["audit", "report"]
             run_file(subject.spec, data, steps, resources, dry_run=how.dry_run, is_agreed=how.yes, as_json=how.as_json)
         else:
-            own.audit({"algorithm": subject.algorithm, **options}, limits, how)
+            _by_annex("algorithm", subject, options, limits, how)
+
+
+def _by_annex(kind: str, subject: Subject, options: dict[str, Any], limits: Limits, how: Running) -> None:
+    """Audits what is neither a spec nor the catalog, as the annex does that plugs in the kind.
+
+    Raises:
+      SpecError: no annex does.
+    """
+    from bandana.flows.spec.mistakes import SpecError
+
+    audits = plugged("audits")
+    if kind not in audits:
+        raise SpecError("--algorithm, --mechanism, --samples: the annex `anything`, which audits these, is not installed")
+    audits[kind](subject, options, limits, how)

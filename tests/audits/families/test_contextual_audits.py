@@ -16,12 +16,12 @@ from bandana.algorithms.environments.tables import ContextTable, RewardTable
 from bandana.algorithms.observers import ActionLog
 from bandana.algorithms.problem import CONTEXTUAL
 from bandana.audits.audit import audit
-from bandana.audits.external.rescaled import rescaled
 from bandana.audits.faults.contextual import CONTEXTS_NOT_CLIPPED, CONTEXTUAL_CONTROLS
 from bandana.audits.faults.fault import planted_as
 from bandana.audits.neighbors import worst_pair
 from bandana.audits.neighbors.pairs import Pair, actions_differ, canary_pairs
 from bandana.audits.outcome import SAMPLING, Effort
+from bandana.audits.own.rescaled import rescaled
 from bandana.audits.replays.measure import measure_one_run
 from bandana.audits.replays.replay import replay
 from bandana.audits.searches import noise

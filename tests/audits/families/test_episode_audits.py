@@ -32,13 +32,13 @@ from bandana.algorithms.environments.episodes import EpisodeTable, change_of_pat
 from bandana.algorithms.observers import ActionLog
 from bandana.algorithms.run import run
 from bandana.audits.audit import audit
-from bandana.audits.external import conformance
-from bandana.audits.external.rescaled import rescaled
 from bandana.audits.faults.releases import GENERIC
 from bandana.audits.neighbors import worst_pair
 from bandana.audits.neighbors.candidates import Candidate
 from bandana.audits.neighbors.pairs import actions_differ, canary_pairs
 from bandana.audits.outcome import DETERMINISTIC, SAMPLING, Effort
+from bandana.audits.own import conformance
+from bandana.audits.own.rescaled import rescaled
 from bandana.audits.replays import one_run as one_run_audit
 from bandana.audits.replays.measure import measure_one_run
 from bandana.audits.replays.replay import replay

@@ -11,11 +11,11 @@ from bandana.algorithms.catalog import find
 from bandana.algorithms.environments.tables import random_table
 from bandana.algorithms.problem import Problem
 from bandana.audits.claims import parse
-from bandana.audits.external.white_box import check_scope, examine, find_probes
 from bandana.audits.faults.releases import GENERIC, NotClipped, Planted, exact_in_some, repeating, weakened
 from bandana.audits.faults.wrapped import WithLedgerWrapper
 from bandana.audits.neighbors.pairs import canary_pairs
 from bandana.audits.outcome import DETERMINISTIC, MU, SAMPLING, Effort, Verdict
+from bandana.audits.own.white_box import check_scope, examine, find_probes
 from bandana.audits.replays.replay import replay
 from bandana.audits.seeds import derive
 from bandana.audits.trial import Trial

@@ -10,8 +10,8 @@ from nightly import first
 
 from bandana.algorithms.environments.tables import random_table
 from bandana.audits.claims import parse
-from bandana.audits.external import conformance, white_box
 from bandana.audits.outcome import Effort, Verdict
+from bandana.audits.own import conformance, white_box
 from bandana.audits.searches.walk import n_cases_of, walk
 from bandana.audits.trial import Trial
 from tests.museum.protocol.bandit import Bandit

@@ -6,9 +6,9 @@ from own_cases import UNIT
 
 from bandana.algorithms.environments.tables import random_table
 from bandana.audits.claims import parse
-from bandana.audits.external import conformance, white_box
 from bandana.audits.faults.releases import DECIDES_FROM_EXACT, HALVED, HALVED_UNAWARE, NOT_CLIPPED, REUSED
 from bandana.audits.outcome import Effort, Verdict
+from bandana.audits.own import conformance, white_box
 from bandana.audits.searches import noise
 from bandana.audits.searches.walk import n_cases_of, walk
 from bandana.audits.trial import Trial

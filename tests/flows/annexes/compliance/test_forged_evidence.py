@@ -12,8 +12,8 @@ from own_cases import UNIT, example
 from bandana.algorithms.environments.tables import random_table
 from bandana.audits.claims import parse
 from bandana.audits.evidence import UnusableEvidence, describe, recompute, seal, write
-from bandana.audits.external.white_box import examine
 from bandana.audits.outcome import ACTIONS, Effort, Verdict
+from bandana.audits.own.white_box import examine
 from bandana.audits.trial import Trial
 from bandana.flows.annexes.compliance.evidence.recompute import verify
 

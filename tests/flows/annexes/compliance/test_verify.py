@@ -20,9 +20,9 @@ from bandana.algorithms.problem import Problem
 from bandana.audits.audit import audit
 from bandana.audits.contents import numbers_sha256
 from bandana.audits.evidence import read, seal, write
-from bandana.audits.external.white_box import with_places
 from bandana.audits.faults.catalog import CONTROLS
 from bandana.audits.outcome import Effort, Verdict
+from bandana.audits.own.white_box import with_places
 from bandana.audits.trial import Audited, Trial
 from bandana.flows.annexes.compliance.evidence.standalone import PARTLY, exit_code
 from bandana.flows.annexes.compliance.verify import Request, check

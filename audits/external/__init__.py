@@ -1,1 +1,0 @@
-"""Audits of a user's own algorithm."""

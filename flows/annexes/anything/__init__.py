@@ -1,0 +1,26 @@
+"""Anything: audits of what no catalog and no spec names, such as algorithms in files, functions, releases and programs."""
+
+from bandana.flows.annex import Annex
+
+ANNEX = Annex(
+    plugs={
+        "audits": {"algorithm": f"{__name__}.commands_own:audit", "release": f"{__name__}.commands_release:audit"},
+        "names": {"Audit": f"{__name__}.api:Audit", "audit": f"{__name__}.api:audit"},
+    },
+    pages=(
+        "bandana/primitives.py",
+        "docs/audit-your-own.md",
+        "docs/how-to/any-language.md",
+        "docs/how-to/audit-a-release.md",
+        "docs/tutorials/audit-continual-sum.md",
+        "docs/tutorials/audit-diffprivlib.md",
+        "docs/tutorials/audit-opacus.md",
+        "docs/tutorials/audit-opendp.md",
+        "examples/continual_sum.py",
+        "examples/diffprivlib_releases.py",
+        "examples/noisy_count.awk",
+        "examples/opacus_step.py",
+        "examples/opendp_tree.py",
+        "examples/release.py",
+    ),
+)

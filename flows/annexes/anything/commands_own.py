@@ -1,0 +1,55 @@
+"""The audit of an algorithm or a function in a file of the user's."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from bandana.flows.commands.audit.options import Limits, Running, Subject
+from bandana.flows.commands.options import FAILURE, echo, echo_evidence, open_data
+from bandana.flows.commands.suites import for_machines
+
+
+def audit(subject: Subject, options: dict[str, Any], limits: Limits, how: Running) -> None:
+    """Audits one file of the user's in a child process, and writes the outcome and where its files lie.
+
+    Raises:
+      SpecError: an option has no meaning here, the claim is missing, or the file fails.
+      Exit: the audit did not pass.
+    """
+    from bandana.flows.annexes.anything.own import Request, audit_own, write_evidence
+    from bandana.flows.running import child
+    from bandana.flows.spec.mistakes import SpecError
+    from bandana.flows.suites.audit_report import tell, write_document
+
+    if how.executor is not None or how.workers is not None:
+        raise SpecError("--executor, --workers: not with --algorithm, which audits in this process")
+    if "claim" not in options:
+        raise SpecError('--algorithm needs --claim, such as --claim "gdp(mu=1, relation=reward)"')
+    more = {} if limits.seconds is None else {"seconds": limits.seconds}
+    request = Request(str(subject.algorithm), **options | more)
+    folder = open_data(None if how.data is None else Path(how.data)).root / "own"
+
+    def work() -> tuple[str, str, list[str], Path, dict[str, Any]]:
+        loaded, outcome = audit_own(request)
+        lines = tell(loaded.label, outcome)
+        return outcome.verdict.value, loaded.label, lines, *write_evidence(loaded, outcome, request, folder)
+
+    name = Path(request.algorithm).name
+    returned = child.run(work, child.limits(limits.timeout, limits.memory, request.seconds), f"--algorithm: {name}")
+    verdict, label, lines, evidence, document = returned.value
+    stem = evidence.with_name(evidence.name.removesuffix(".evidence.npz"))
+    files = {"evidence": evidence, **write_document(document, stem)}
+    if returned.printed:
+        typer.echo(f"note: {name} {returned.printed}", err=True)
+    if how.as_json:
+        entries = json.loads(files["json"].read_text(encoding="utf-8"))["audits"]
+        typer.echo(for_machines(label, entries, {kind: str(path) for kind, path in files.items()}))
+    else:
+        echo(*lines)
+        echo_evidence(files)
+    if verdict not in ("PASS", "NOT REFUTED"):
+        raise typer.Exit(FAILURE)

@@ -1,0 +1,1 @@
+"""Calls of a subject, and scores of its outputs with bounds on them."""

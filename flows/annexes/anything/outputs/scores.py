@@ -1,0 +1,209 @@
+"""Scores for "this output is of the neighbor": learned on some runs, larger where the neighbor is likelier.
+
+Learners look for different leaks. Whatever they learn, a bound from other runs is valid; they decide power alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from bandana.algorithms.protocol import FloatArray
+from bandana.audits.replays.classifiers import learn_logistic
+from bandana.flows.annexes.anything.outputs.trees import learn_trees
+
+Scorer = Callable[[FloatArray], FloatArray]
+"""A table of encoded outputs, (n, columns), to (n,) scores."""
+
+_MOST_LEARNED = 40_000
+_MOST_TREE_COLUMNS, _MOST_LOGISTIC_COLUMNS = 64, 128
+_FEWEST_OF_AN_ATOM = 5
+_DIGITS = 12
+_FEW_VALUES = 128
+
+
+@dataclass(frozen=True)
+class Atoms:
+    """Values that runs repeat exactly, and how much likelier the neighbor makes each.
+
+    A binned learner mixes a rare value with those around it: an exact number among noisy ones stays unseen.
+
+    Attributes:
+      values: for each column, the repeated values in order.
+      odds: for each column, their log odds.
+    """
+
+    values: tuple[FloatArray, ...]
+    odds: tuple[FloatArray, ...]
+
+    @classmethod
+    def learn(cls, data: FloatArray, neighbor: FloatArray) -> Atoms:
+        """Counts the values of each column on both sides."""
+        values, odds = [], []
+        for column in range(data.shape[1]):
+            sides = [_rounded(side[:, column]) for side in (data, neighbor)]
+            found, where, counts = np.unique(np.concatenate(sides), return_inverse=True, return_counts=True)
+            kept = counts >= _FEWEST_OF_AN_ATOM
+            on = np.bincount(where[len(data) :], minlength=len(found))
+            values.append(found[kept])
+            odds.append(_odds(counts[kept] - on[kept], on[kept], len(data), len(neighbor)))
+        return cls(tuple(values), tuple(odds))
+
+    def table(self, x: FloatArray) -> FloatArray:
+        """(n, columns) log odds of each number, 0 where it is no atom."""
+        found = np.zeros(x.shape)
+        for column, (values, odds) in enumerate(zip(self.values, self.odds, strict=True)):
+            if not len(values):
+                continue
+            rounded = _rounded(x[:, column])
+            place = np.minimum(np.searchsorted(values, rounded), len(values) - 1)
+            same = (values[place] == rounded) | (np.isnan(values[place]) & np.isnan(rounded))
+            found[:, column] = np.where(same, odds[place], 0.0)
+        return found
+
+
+def _rounded(x: FloatArray) -> FloatArray:
+    """To 12 significant digits: what the last bits of floating-point noise reveal is not looked for."""
+    finite = np.isfinite(x) & (x != 0)
+    scale = 10.0 ** (_DIGITS - 1 - np.floor(np.log10(np.abs(np.where(finite, x, 1.0)))))
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.where(finite & np.isfinite(scale), np.round(np.where(finite, x, 1.0) * scale) / scale, x)
+
+
+def _odds(data: np.ndarray, neighbor: np.ndarray, n_data: int, n_neighbor: int) -> FloatArray:
+    return np.asarray(np.log((neighbor + 0.5) / (data + 0.5)) - np.log((n_neighbor + 1) / (n_data + 1)))
+
+
+def learn(data: FloatArray, neighbor: FloatArray, seed: int, *, is_quick: bool = False) -> dict[str, Scorer]:
+    """Teaches all learners.
+
+    Args:
+      data: (n, columns) encoded outputs of the data set.
+      neighbor: (m, columns) the same of the neighbor.
+      seed: of the trees' bins.
+      is_quick: whether to leave out what learns for long: trees and regressions.
+
+    Returns:
+      name -> score; none where every output is the same.
+    """
+    data, neighbor = data[:_MOST_LEARNED], neighbor[:_MOST_LEARNED]
+    told = _telling(data, neighbor)
+    if not len(told):
+        return {"nothing": lambda x: np.zeros(len(x))}
+    found: dict[str, Scorer] = {"most telling number": _single(data, neighbor, int(told[0]))}
+    wide, narrow = told[:_MOST_LOGISTIC_COLUMNS], told[:_MOST_TREE_COLUMNS]
+    if data.shape[1] > 1:
+        found["difference of means"] = _linear(data, neighbor)
+    if data.shape[1] > 1 and not is_quick:
+        found["Gaussian densities"] = densities = _gaussian(data, neighbor)
+        found["likelier Gaussian"] = lambda x: np.sign(densities(x))  # two values are bounded best where they tell all
+        found["logistic regression"] = _logistic(data[:, wide], neighbor[:, wide], wide)
+    if not is_quick:
+        found["boosted trees"] = _trees(data[:, narrow], neighbor[:, narrow], narrow, seed)
+    counted = _whole_outputs(data[:, wide], neighbor[:, wide], wide)
+    if counted is not None:
+        found["counted outputs"] = counted
+    return found
+
+
+def _filled(x: FloatArray) -> FloatArray:
+    """Missing numbers as 0, infinite ones as large."""
+    return np.nan_to_num(x, nan=0.0, posinf=1e12, neginf=-1e12)
+
+
+def _telling(data: FloatArray, neighbor: FloatArray) -> np.ndarray:
+    """Columns that vary, those first whose means or spreads differ most between the sides, in ranks: tails do not decide."""
+    gaps, varying = [], []
+    for column in range(data.shape[1]):
+        both = np.concatenate([data[:, column], neighbor[:, column]])
+        if not _varies(both):
+            continue
+        varying.append(column)
+        pooled = _filled(both)
+        order = np.sort(pooled)
+        rank = (np.searchsorted(order, pooled, "left") + np.searchsorted(order, pooled, "right")) / (2 * len(pooled)) - 0.5
+        gaps.append(max(abs(_gap(rank, len(data))), abs(_gap(np.abs(rank), len(data)))))
+    return np.array(varying, dtype=np.int64)[np.argsort(-np.round(np.array(gaps), 9), kind="stable")]
+
+
+def _varies(x: FloatArray) -> bool:
+    present = x[~np.isnan(x)]
+    return len(present) > 0 and (len(present) < len(x) or bool((present != present[0]).any()))
+
+
+def _gap(x: FloatArray, n_data: int) -> float:
+    spread = float(x.std())
+    return float(x[n_data:].mean() - x[:n_data].mean()) / spread if spread > 0 else 0.0
+
+
+def _single(data: FloatArray, neighbor: FloatArray, column: int) -> Scorer:
+    """The column itself, in the direction in which the neighbor is likelier."""
+    pooled = _filled(np.concatenate([data[:, column], neighbor[:, column]]))
+    rank = np.searchsorted(np.sort(pooled), pooled).astype(float)
+    sign = 1.0 if _gap(rank, len(data)) >= 0 else -1.0
+    return lambda x: sign * _filled(x[:, column])
+
+
+def _linear(data: FloatArray, neighbor: FloatArray) -> Scorer:
+    """The best score where columns have independent Gaussian noise, however many they are."""
+    data, neighbor = _filled(data), _filled(neighbor)
+    variance = (data.var(axis=0) + neighbor.var(axis=0)) / 2
+    weights = np.where(variance > 0, (neighbor.mean(axis=0) - data.mean(axis=0)) / np.where(variance > 0, variance, 1), 0.0)
+    return lambda x: _filled(x) @ weights
+
+
+def _gaussian(data: FloatArray, neighbor: FloatArray) -> Scorer:
+    """The best score where columns are independent and Gaussian, with means and spreads of their own on either side."""
+    data, neighbor = _filled(data), _filled(neighbor)
+    varying = (data.var(axis=0) > 0) & (neighbor.var(axis=0) > 0)
+    means, spreads = ([f(side[:, varying], axis=0) for side in (data, neighbor)] for f in (np.mean, np.std))
+
+    def log_density(rows: FloatArray, side: int) -> FloatArray:
+        return np.asarray((-0.5 * ((rows - means[side]) / spreads[side]) ** 2 - np.log(spreads[side])).sum(axis=1))
+
+    return lambda x: log_density(_filled(x[:, varying]), 1) - log_density(_filled(x[:, varying]), 0)
+
+
+def _logistic(data: FloatArray, neighbor: FloatArray, columns: np.ndarray) -> Scorer:
+    x = _filled(np.concatenate([data, neighbor]))
+    scorer = learn_logistic(x, np.repeat([0.0, 1.0], [len(data), len(neighbor)]))
+    return lambda rows: scorer(_filled(rows[:, columns]))
+
+
+def _trees(data: FloatArray, neighbor: FloatArray, columns: np.ndarray, seed: int) -> Scorer:
+    """Boosted histogram trees on the columns and on their atoms, so that interactions of several columns count."""
+    half = len(data) // 2
+    atoms = Atoms.learn(data[:half], neighbor[:half])
+    is_listed = [len(np.unique(data[:, column])) > _FEW_VALUES for column in range(data.shape[1])]
+    # Few values have a bin each; atoms are learned on other runs than the trees, so that these see how much they say.
+    extra = np.flatnonzero(is_listed)
+
+    def features(x: FloatArray) -> FloatArray:
+        clipped = np.where(np.isnan(x), np.nan, np.clip(x, -1e100, 1e100))
+        return np.column_stack([clipped, atoms.table(x)[:, extra]])
+
+    trees = learn_trees(
+        features(data[half:]), features(neighbor[half:]), rounds=60, least_in_leaf=8, shrinkage=0.2, seed=seed
+    )
+    return lambda rows: trees(features(rows[:, columns]))
+
+
+def _whole_outputs(data: FloatArray, neighbor: FloatArray, columns: np.ndarray) -> Scorer | None:
+    """Log odds of an output as a whole, where outputs repeat; None where hardly any does."""
+    sides = [_rounded(side) for side in (data, neighbor)]
+    keys, where, counts = np.unique(_keys(np.concatenate(sides)), return_inverse=True, return_counts=True)
+    on = np.bincount(where[len(data) :], minlength=len(keys))
+    kept = counts >= _FEWEST_OF_AN_ATOM
+    if not kept.any():
+        return None
+    odds = _odds(counts[kept] - on[kept], on[kept], len(data), len(neighbor))
+    known = dict(zip(keys[kept].tolist(), odds.tolist(), strict=True))
+    return lambda rows: np.array([known.get(key, 0.0) for key in _keys(_rounded(rows[:, columns])).tolist()])
+
+
+def _keys(rows: FloatArray) -> np.ndarray:
+    """(n,) one value for each distinct row."""
+    plain = np.ascontiguousarray(np.where(np.isnan(rows), np.nan, rows + 0.0))
+    return plain.view(np.dtype((np.void, plain.dtype.itemsize * plain.shape[1]))).ravel()

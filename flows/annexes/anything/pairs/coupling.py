@@ -1,0 +1,255 @@
+"""Whether the same seed makes the same randomness on neighboring data sets: generators that the data seed are told.
+
+Every proof of privacy draws noise that is independent of the data. Replays with fresh seeds cannot see a generator that is
+seeded by the run's seed and the data together, since such noise looks fresh on both sides. So the function runs on both data
+sets with one seed, and the seeds that it hands to generators of NumPy, Python and torch are compared.
+
+A bandit may well seed generators by what it played, say one for each arm: where a reward changes its later play, later seeds
+differ too, and nothing is wrong. So its seeds are compared only where a reward cannot have changed them by way of an action:
+where all actions agree, or where some differ that were played before the reward was paid.
+"""
+
+from __future__ import annotations
+
+import gc
+import random
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial, wraps
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from bandana.algorithms.protocol import FloatArray, IntArray
+from bandana.flows.annexes.anything.functions.drawn import Menu
+from bandana.flows.annexes.anything.functions.plays import Play, Shape, play_rewards
+from bandana.flows.annexes.anything.outputs.calls import Batch, Caller
+
+_TRIED, _TABLES = 4, 4
+_MOST_RECORDS = 64
+_NUMPY = ("default_rng", "seed", "RandomState", "SeedSequence", "PCG64", "PCG64DXSM", "SFC64", "Philox", "MT19937")
+_PYTHON = ("seed", "Random")
+
+
+@dataclass(frozen=True)
+class Coupling:
+    """What runs with one seed on neighboring data sets showed.
+
+    Attributes:
+      n_seen: generators that were seeded on the data set, over all runs that could be compared.
+      finding: what differs, in words; empty if nothing does.
+    """
+
+    n_seen: int
+    finding: str = ""
+
+    @classmethod
+    def found(cls, n_seen: int, seed: int, where: str = "the neighbor") -> Coupling:
+        """A generator that the data seed, shown by this seed."""
+        return cls(
+            n_seen,
+            f"with the seed {seed} it seeds another generator on {where} than on the data set: its noise depends on the "
+            "data; derive all seeds from the seed that it is given, and from nothing else",
+        )
+
+
+def compare(
+    caller: Caller,
+    data: object,
+    neighbor: object,
+    seed: int,
+    *,
+    n_tried: int = _TRIED,
+    counts: Callable[[Any, Any], bool] = lambda data, neighbor: True,
+) -> Coupling:
+    """Runs the function on both data sets with a few seeds, and compares the seeds that it hands to generators.
+
+    Generators of other libraries are not seen.
+
+    Args:
+      caller: the function.
+      data: a data set.
+      neighbor: the other.
+      seed: root of the seeds of these runs.
+      n_tried: how many seeds.
+      counts: whether two outputs leave an honest function no reason to seed differently.
+    """
+    if caller.seed is None:
+        return Coupling(0)
+    n_seen, n_runs = 0, 1 if caller.batch is Batch.SIZE else None
+    with Seeds.watched() as seeds:
+        for number in np.random.SeedSequence(seed, spawn_key=(13,)).generate_state(n_tried).tolist():
+            output, handed = seeds.of(partial(caller.tried, data, number, n_runs))
+            other, handed_there = seeds.of(partial(caller.tried, neighbor, number, n_runs))
+            if not counts(output, other):
+                continue
+            n_seen += len(handed)
+            if differ(handed, handed_there):
+                return Coupling.found(n_seen, number)
+    return Coupling(n_seen)
+
+
+def compare_plays(play: Play, menu: Menu, shape: Shape, seed: int) -> Coupling:
+    """Plays drawn tables and, with the same seed, each again with the reward of one record replaced.
+
+    Every record is replaced in each of four tables, or 64 that are drawn and the last one, if there are more; on half of the
+    tables rewards are from the ends of the range, on the others from the whole menu.
+
+    Args:
+      play: (rewards, seed) -> actions, see `bandana.flows.annexes.anything.functions.plays.adapted`.
+      menu: values of rewards.
+      shape: rounds and arms.
+      seed: of tables, records and runs.
+    """
+    rng, n_seen, last = np.random.default_rng([seed, 14]), 0, shape[0] - 1
+    numbers = rng.integers(0, 2**32, _TABLES).tolist()
+    with Seeds.watched() as seeds:
+
+        def run(codes: IntArray, number: int) -> tuple[IntArray | None, list[Any]]:
+            rewards = np.broadcast_to(menu.values[codes][None, :, None], (1, *shape))
+            return seeds.of(partial(_played, play, rewards, number))
+
+        for table, number in enumerate(numbers):
+            n_values = len(menu) if table % 2 else 2
+            codes = rng.integers(0, n_values, shape[0])
+            actions, handed = run(codes, number)
+            chosen = rng.permutation(last)[:_MOST_RECORDS].tolist()
+            for record in (last, *sorted(chosen)) if actions is not None else ():
+                changed = codes.copy()
+                changed[record] = (codes[record] + rng.integers(1, n_values)) % n_values
+                others, handed_there = run(changed, number)
+                if actions is None or others is None or not is_telling(actions, others, record):
+                    continue
+                n_seen += len(handed)
+                if differ(handed, handed_there):
+                    return Coupling.found(n_seen, number, f"a neighbor that differs in record {record}")
+    return Coupling(n_seen)
+
+
+def is_telling(data: IntArray, neighbor: IntArray, record: int) -> bool:
+    """Whether seeds cannot differ by way of an action: all agree, or some differ up to the record's own.
+
+    Args:
+      data: (..., n_rounds) actions on a data set.
+      neighbor: the same on its neighbor.
+      record: the first one in which they differ.
+    """
+    if np.ndim(data) == 0 or np.shape(data) != np.shape(neighbor):
+        return False  # a run that failed has no actions
+    differs = np.asarray(data) != np.asarray(neighbor)
+    return not differs.any() or bool(differs[..., : record + 1].any())
+
+
+def _played(play: Play, rewards: FloatArray, seed: int) -> IntArray | None:
+    """The actions; None where it fails, which other runs will tell."""
+    try:
+        return play_rewards(play, rewards, seed)
+    except Exception:
+        return None
+
+
+def differ(data: list[Any], neighbor: list[Any]) -> bool:
+    """Whether seeds on both sides are missing on the other.
+
+    A function may make more generators on one data set, say one a record. What no honest one does is to make some on either
+    side that the other never makes.
+    """
+    return bool(set(data) - set(neighbor) and set(neighbor) - set(data))
+
+
+# --- the seeds that a call hands to generators -----------------------------------------------------------------------
+
+
+class Seeds:
+    """Notes the seeds that own code hands to generators, wherever it imported what makes them."""
+
+    def __init__(self) -> None:
+        self._noted: list[Any] = []
+
+    def of(self, run: Callable[[], Any]) -> tuple[Any, list[Any]]:
+        """What a run returns, and the seeds that it handed over."""
+        self._noted.clear()
+        output = run()
+        return output, list(self._noted)
+
+    @classmethod
+    @contextmanager
+    def watched(cls) -> Iterator[Seeds]:
+        """Puts noting ones in place of all makers of generators, in every module but Bandana's own."""
+        seeds, torch = cls(), sys.modules.get("torch")
+        makers = [getattr(np.random, name) for name in _NUMPY] + [getattr(random, name) for name in _PYTHON]
+        makers += [torch.manual_seed] if torch is not None else []
+        noting = {id(maker): _noting(maker, seeds._noted) for maker in makers}
+        places = [(scope, name, value) for scope in _scopes(makers) for name, value in scope.items() if id(value) in noting]
+        try:
+            for scope, name, maker in places:
+                scope[name] = noting[id(maker)]
+            yield seeds
+        finally:
+            for scope, name, maker in places:
+                scope[name] = maker
+
+
+def _scopes(makers: list[Any]) -> list[dict[str, Any]]:
+    """The names of all modules that may hold one of these: those that are loaded, and own files that nobody lists."""
+    listed = [
+        object.__getattribute__(module, "__dict__") for module in list(sys.modules.values()) if type(module) is ModuleType
+    ]
+    return [
+        scope
+        for scope in {id(scope): scope for scope in (*listed, *gc.get_referrers(*makers))}.values()
+        if _is_module(scope)
+    ]
+
+
+def _is_module(scope: object) -> bool:
+    """Whether these are the names of a module whose calls of generators count: none of ours, none inside of NumPy."""
+    if not isinstance(scope, dict) or "__builtins__" not in scope:
+        return False
+    return not str(scope.get("__name__")).startswith(("bandana.", "numpy.random."))
+
+
+class _Same(type):
+    """The type of a class that stands for another: instances of either are instances of both."""
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, cls.__mro__[1])
+
+
+def _noting(maker: Any, seeds: list[Any]) -> Any:
+    """What makes generators, and notes the seed."""
+    if isinstance(maker, type):
+
+        def make(self: Any, *given: Any, **named: Any) -> None:
+            _note(seeds, given, named)
+            maker.__init__(self, *given, **named)  # type: ignore[misc]
+
+        return _Same(maker.__name__, (maker,), {"__init__": make})
+
+    @wraps(maker)
+    def call(*given: Any, **named: Any) -> Any:
+        _note(seeds, given, named)
+        return maker(*given, **named)
+
+    return call
+
+
+def _note(seeds: list[Any], given: tuple[Any, ...], named: dict[str, Any]) -> None:
+    for value in (*given, *named.values()):
+        found = _plain(value)
+        if found is not None:
+            seeds.append(found)
+
+
+def _plain(value: object) -> Any:
+    """A seed as something that can be compared; None for none, and for a generator that was made elsewhere."""
+    if isinstance(value, np.random.bit_generator.SeedSequence):
+        return ("sequence", _plain(value.entropy), tuple(value.spawn_key))
+    if isinstance(value, np.ndarray | np.generic):
+        return _plain(value.tolist())
+    if isinstance(value, list | tuple):
+        return tuple(_plain(item) for item in value)
+    return value if isinstance(value, int | float | str | bytes) else None

@@ -1,0 +1,214 @@
+"""Outcome of the audit of a release: one bound, its verdict, what it covers, and the same as evidence files keep it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from bandana.algorithms.entry import Claim
+from bandana.algorithms.protocol import FloatArray
+from bandana.audits.bounds import power
+from bandana.audits.claims import Quantity
+from bandana.audits.coverage import Coverage
+from bandana.audits.outcome import EQUAL, MIN_REPLAYS, SAMPLING, Effort, Outcome, StatedBound, TriedControl, Verdict
+from bandana.flows.annexes.anything.foreign.frozen import Frozen
+from bandana.flows.annexes.anything.outputs.bounds import reach_of
+from bandana.flows.annexes.anything.pairs.coupling import Coupling
+from bandana.privacy_core import Guarantee
+
+_DEFAULT_DELTA = 1e-5
+_SIMULATED, _TRIALS = 2048, 20
+"""Runs and audits of the simulated power: few, which overstates the smallest fault, as a release is audited in seconds."""
+
+
+@dataclass(frozen=True)
+class ReleaseOutcome:
+    """One audit of a release on one pair.
+
+    Attributes:
+      stated: the claim.
+      quantity: in which it is tested.
+      limit: what the claim allows.
+      bound: the lower confidence bound, and how it was taken.
+      scores: of the runs that it was taken from, the data set's and the neighbor's.
+      n_runs: on each side, those that taught and chose included.
+      confidence: of the bound.
+      seed: root of all seeds.
+      how: how the runs were made.
+      is_cut: whether the time ended before all runs were made.
+      n_columns: numbers and labels in an output.
+      reach: the bound that a release without noise would have given.
+      rarest: probability of the rarest output that, coming from one side alone, would have refuted the claim.
+      notes: what a reader should know of the runs.
+      frozen: what runs with frozen primitives showed; None where no primitive is priced.
+      search: how the neighbor was found, in words; empty where it was given.
+      coupling: whether one seed makes the same randomness on both sides; None where that is not known.
+    """
+
+    stated: Guarantee
+    quantity: Quantity
+    limit: float
+    bound: StatedBound
+    scores: tuple[FloatArray, FloatArray]
+    n_runs: int
+    confidence: float
+    seed: int
+    how: str
+    is_cut: bool
+    n_columns: int
+    reach: float
+    rarest: float | None
+    notes: tuple[str, ...] = ()
+    frozen: Frozen | None = None
+    search: str = ""
+    coupling: Coupling | None = None
+
+    @property
+    def measured(self) -> float:
+        """The lower bound on the claim's quantity."""
+        return self.bound.lower
+
+    @property
+    def verdict(self) -> Verdict:
+        """FAIL: the bound exceeds the claim, or frozen primitives break it. INCONCLUSIVE: no bound could have exceeded it.
+
+        Else NOT REFUTED; never PASS.
+        """
+        if self.measured > self.limit or self._broken:
+            return Verdict.FAIL
+        return Verdict.NOT_REFUTED if self.reach > self.limit and not self.caveats else Verdict.INCONCLUSIVE
+
+    @property
+    def caveats(self) -> tuple[str, ...]:
+        """Why bounds from fresh seeds say nothing in favor of the claim."""
+        return () if self.coupling is None or not self.coupling.finding else (self.coupling.finding,)
+
+    @property
+    def _broken(self) -> tuple[str, ...]:
+        """What frozen primitives showed against the claim."""
+        return () if self.frozen is None else self.frozen.findings
+
+    @property
+    def accounted(self) -> float | None:
+        """What the prices of primitives compose to, in the claim's quantity; None where nothing is accounted."""
+        return None if self.frozen is None else self.frozen.accounted
+
+    @property
+    def coverage(self) -> tuple[str, ...]:
+        """What the verdict covers, in words."""
+        rarest = "no event" if self.rarest is None else f"events of one side with probability {self.rarest:.2g} or more"
+        where = f"covers {self.search}" if self.search else "covers this pair of data sets alone"
+        other = "other data sets, records of other values" if self.search else "other pairs"
+        if self.coupling is None or not self.coupling.n_seen:
+            other += ", generators that the data seed"
+        lines = [
+            f"{where}: {self.n_runs} runs a side, {self.how}; {self.n_columns} "
+            f"number{'s' * (self.n_columns != 1)} an output; {rarest}",
+            f"does not cover: {other}, rarer events, the last bits of floating-point numbers, time",
+        ]
+        if self.is_cut:
+            lines.append("the time ended before all runs were made: more --seconds give more power")
+        if self.frozen is not None:
+            lines.append(self.frozen.line)
+        return (*lines, *self.notes)
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Reasons for the verdict, in words."""
+        confidence = f"at {self.confidence:.6g} confidence"
+        allowed = f"the claim allows {self.limit:.6g}"
+        if self.verdict is Verdict.FAIL:
+            exceeds = f"measured exceeds claimed: {self.quantity} >= {self.measured:.6g} {confidence}, {allowed}"
+            return ((exceeds,) if self.measured > self.limit else ()) + self._broken
+        shown = f"without any noise, so many runs would measure {self.quantity} >= {self.reach:.6g}"
+        if self.caveats:
+            return self.caveats
+        if self.verdict is Verdict.INCONCLUSIVE:
+            return (f"{self.n_runs} runs a side cannot refute the claim: {shown}, {allowed}; try more --replays",)
+        return (f"claimed >= measured on this pair; {shown}",)
+
+    def lines(self, label: str) -> list[str]:
+        """The verdict, its coverage, the two numbers and the reasons, line by line."""
+        where = f"({self.stated.relation.value})" if self.search else "on the given pair"
+        sign = "<" if self.measured > self.limit else ">="
+        accounted = ""
+        if self.accounted is not None:
+            accounted = f"  {'<' if self.accounted > self.limit * EQUAL else '>='}  accounted {self.accounted:.4f}"
+            sign = "<" if self.measured > self.accounted * EQUAL else ">="
+        return [
+            f"{self.verdict.value:<13} {label}: {self.stated} {where}",
+            *(f"  {line}" for line in self.coverage),
+            f"  {self.quantity}: claimed {self.limit:.4f}{accounted}  {sign}  measured {self.measured:.4f}  "
+            f"({self.bound.attack}, {self.bound.method})",
+            *(f"  {line}" for line in self.reasons),
+        ]
+
+    def entry(self, label: str) -> dict[str, Any]:
+        """The outcome for machines, in JSON's own types."""
+        return {
+            "label": label,
+            "verdict": self.verdict.value,
+            "claim": str(self.stated),
+            "quantity": str(self.quantity),
+            "claimed": _finite(self.limit),
+            "accounted": None if self.accounted is None else _finite(self.accounted),
+            "measured": _finite(self.measured),
+            "confidence": self.confidence,
+            "runs_per_side": self.n_runs,
+            "rarest_event": self.rarest,
+            "reach": _finite(self.reach),
+            "score": self.bound.attack,
+            "method": self.bound.method,
+            "seed": self.seed,
+            "coverage": list(self.coverage),
+            "reasons": list(self.reasons),
+        }
+
+    def recorded(self, claim: Claim, subject: Mapping[str, str], about: Mapping[str, str]) -> Outcome:
+        """The same verdict in the form that evidence files and reports keep.
+
+        Two planted faults stand for all: a release that always tells its side, and one that tells it as seldom as the
+        coverage says could be seen. Their bounds follow from the number of runs alone.
+
+        Args:
+          claim: what was claimed, with its neighbors.
+          subject: kind, name and source of the release.
+          about: what a reader needs to repeat the audit.
+        """
+        bound, n = self.bound, len(self.scores[0])
+        planted = [("revealed-always", "the output always reveals its data set", self.reach)]
+        if self.rarest is not None and self.rarest < 1:
+            seen = reach_of(self.quantity, self.seed, bound.level, n, self.rarest)
+            planted.append(("revealed-seldom", f"the output reveals it with probability {self.rarest:.2g}", seen))
+        controls = [
+            TriedControl(name, fault, (SAMPLING,), (SAMPLING,) if reach > self.limit else (), reach, self.limit)
+            for name, fault, reach in planted
+        ]
+        simulated = min(n, _SIMULATED)
+        smallest = power.smallest_factor_caught(
+            bound.method, bound.parameters, bound.level, self.limit, simulated, n_trials=_TRIALS
+        )
+        return Outcome(
+            subject=subject,
+            claim=replace(claim, statement=f"the output is {claim.stated}"),
+            effort=Effort(
+                max(self.n_runs, MIN_REPLAYS), self.confidence, self.quantity.delta or _DEFAULT_DELTA, 1, self.seed
+            ),
+            failure=1 - self.confidence,
+            bounds=(bound,),
+            scores={bound.scores: self.scores},
+            events=None,
+            counterexample=None,
+            noise_finding="; ".join(self._broken) or None,
+            controls=tuple(controls),
+            power=smallest,
+            caveats=self.caveats,
+            about=about,
+            coverage=Coverage.in_words(self.coverage),
+        )
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None

@@ -1,0 +1,240 @@
+"""The audit of a release on one pair of data sets: runs, learned scores, one bound, and what it covers.
+
+Runs are split in three. Scores are learned on the first part, the best of them and its bound are chosen on the second, and
+the bound is taken on the third, on which nothing was chosen: it holds at the stated confidence whatever was tried. The claim
+is tested in its own currency: epsilon at delta, mu, or a Renyi divergence.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from bandana.algorithms.protocol import FloatArray
+from bandana.audits.bounds import methods
+from bandana.audits.bounds.methods import bounds_on
+from bandana.audits.claims import Quantity
+from bandana.audits.outcome import OUTPUT, Effort
+from bandana.audits.replays.classifiers import with_signs
+from bandana.audits.replays.measure import rounded
+from bandana.flows.annexes.anything.outputs.bounds import (
+    LEAST,
+    WARY,
+    Contender,
+    check_order,
+    most_promising,
+    rarest_event,
+    reach_of,
+)
+from bandana.flows.annexes.anything.outputs.calls import Batch, BrokenSubject, Caller
+from bandana.flows.annexes.anything.outputs.encoding import Encoder, Outputs, Raised, is_numeric, joined
+from bandana.flows.annexes.anything.outputs.scores import learn
+from bandana.flows.annexes.anything.pairs.outcome import ReleaseOutcome
+from bandana.flows.annexes.anything.pairs.subject import Subject
+from bandana.privacy_core import Guarantee
+
+LEAST_RUNS = 400
+"""Runs on each side, so that each of the three parts has 100, the least that a bound can be taken from."""
+GIVEN = "the given pair"
+_LEARN, _CHOOSE, _TURNS = 0.25, 0.2, 5
+_BATCH, _MOST_NUMBERS = 4096, 4_000_000
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Outputs of both sides, in the order in which they were made.
+
+    Attributes:
+      data: outputs on the data set.
+      neighbor: outputs on its neighbor, as many.
+      seconds: that the runs took.
+      is_cut: whether the time ended before all runs were made.
+      how: how they were made, in words.
+    """
+
+    data: Outputs
+    neighbor: Outputs
+    seconds: float = 0.0
+    is_cut: bool = False
+    how: str = "given as samples, taken to be independent"
+    notes: tuple[str, ...] = field(default=())
+
+
+def draw(caller: Caller, data: object, neighbor: object, n_runs: int, seed: int, seconds: float) -> Samples:
+    """Runs the function on both data sets, in an order that coins decide, until all runs or the time are spent.
+
+    Args:
+      caller: the function.
+      data: one data set.
+      neighbor: the other.
+      n_runs: on each side, at most.
+      seed: root of all seeds.
+      seconds: after which no further call begins.
+
+    Raises:
+      BrokenSubject: fewer than `LEAST_RUNS` runs fit into the time.
+    """
+    root = np.random.SeedSequence(seed, spawn_key=(8,))
+    coins = np.random.default_rng(root.spawn(1)[0])
+    seeds = [np.random.default_rng(child) for child in root.spawn(2)]
+    parts: tuple[list[Outputs], list[Outputs]] = ([], [])
+    begun, done, size = time.monotonic(), 0, 16
+    while done < n_runs:
+        if done and time.monotonic() - begun > seconds:
+            break
+        size = min(size, n_runs - done)
+        for side in (0, 1) if coins.random() < 0.5 else (1, 0):
+            numbers = seeds[side].integers(0, 2**32, size).tolist()
+            parts[side].append(caller.runs((data, neighbor)[side], numbers))
+        done += size
+        size = _next_size(caller, parts[0][-1], size, (time.monotonic() - begun) / done)
+    taken = time.monotonic() - begun
+    if done < min(n_runs, LEAST_RUNS):
+        raise BrokenSubject(
+            f"{done} runs a side took {taken:.1f} s, and fewer than {LEAST_RUNS} show nothing: allow more time with "
+            f"--seconds {math.ceil(1.2 * LEAST_RUNS * taken / done)}, or let one call make many runs"
+        )
+    notes = []
+    if caller.seed is None:
+        notes.append("it takes no seed and draws its own randomness: nobody can repeat these runs")
+    elif not caller.is_repeatable:
+        notes.append(
+            "the same seed gave different outputs: it draws more randomness than its seed, and nobody can repeat it"
+        )
+    how = caller.batch.value
+    raised = Counter(item.kind for side in parts for part in side for item in part if isinstance(item, Raised))
+    notes += [f"{count} of {2 * done} runs raised {kind}, which counts as an output" for kind, count in raised.items()]
+    both = joined([*parts[0], *parts[1]])
+    return Samples(both[:done], both[done:], taken, done < n_runs, how, tuple(notes))
+
+
+def _next_size(caller: Caller, last: Outputs, size: int, seconds_a_run: float) -> int:
+    """Runs of the next call, or calls before the sides change: about a quarter of a second, within reach of the memory.
+
+    Of calls that make many runs, five seconds, as a call costs what it costs.
+    """
+    quick = max(1, int(0.25 / max(seconds_a_run, 1e-9)))
+    numbers = np.size(last) / max(1, len(last)) if is_numeric(last) else 64
+    fits = max(1, int(_MOST_NUMBERS / max(1.0, numbers)))
+    return min(min(_BATCH, max(16, 20 * quick)) if caller.batch is not Batch.NONE else quick, 4 * size, fits)
+
+
+def examine(
+    samples: Samples,
+    stated: Guarantee,
+    *,
+    confidence: float = 0.95,
+    seed: int = 0,
+    shuffled: bool = False,
+    pair: str = GIVEN,
+    search: str = "",
+) -> ReleaseOutcome:
+    """Bounds the claim's own quantity from below.
+
+    Args:
+      samples: outputs of both sides.
+      stated: the claim.
+      confidence: of the bound.
+      seed: of the learners and of the auditor's coins.
+      shuffled: whether the order of the samples says nothing, and is changed first.
+      pair: the data sets, in words.
+      search: how the neighbor was found, in words; empty where it was given.
+
+    Raises:
+      BrokenSubject: too few samples, or runs that depend on each other.
+      NotEncodable: see `Encoder.learn`.
+    """
+    n = min(len(samples.data), len(samples.neighbor))
+    if n < LEAST_RUNS:
+        raise BrokenSubject(f"each side needs at least {LEAST_RUNS} outputs, got {len(samples.data)} and "
+                            f"{len(samples.neighbor)}")  # fmt: skip
+    level, quantity = 1 - confidence, Quantity.of(stated)
+    limit = quantity.limit(stated)
+    sides = [_ordered(side, n, seed + i if shuffled else None) for i, side in enumerate((samples.data, samples.neighbor))]
+    first = math.ceil(_LEARN * n)
+    second = first + max(LEAST, math.ceil(_CHOOSE * n))
+    encoder = Encoder.learn(joined([side[:first] for side in sides]))
+    tables = [encoder.table(side) for side in sides]
+    if all(is_numeric(side) and np.isnan(table).all() for side, table in zip(sides, tables, strict=True)):
+        raise BrokenSubject("every output is NaN: return numbers, labels or text")
+    notes = samples.notes
+    if all((table == tables[0][0]).all() for table in tables):
+        notes = (*notes, "every output is the same: nothing depends on the data, or on the noise")
+    parts = slice(first), slice(first, second), slice(second, None)
+    taught, held, rest = ([table[part] for table in tables] for part in parts)
+    scorers = learn(taught[0], taught[1], seed)
+    signs = with_signs(scorers, taught[0], taught[1]) if quantity.name == "epsilon" else {}
+    chosen = most_promising([
+        Contender(name, scorer, method, parameters, _promise(method, scores, WARY * level, parameters))
+        for name, scorer in (scorers | signs).items()
+        for scores in [[rounded(scorer(table)) for table in held]]
+        for method, parameters in bounds_on(quantity, seed)[: 1 if name in signs else None]
+    ])  # fmt: skip
+    scores = (rounded(chosen.scorer(rest[0])), rounded(chosen.scorer(rest[1])))
+    if not shuffled:
+        for score in scores:
+            check_order(score)
+    return ReleaseOutcome(
+        stated=stated,
+        quantity=quantity,
+        limit=limit,
+        bound=chosen.state(OUTPUT, pair, quantity, level, scores, "output0"),
+        scores=scores,
+        n_runs=n,
+        confidence=confidence,
+        seed=seed,
+        how=samples.how,
+        is_cut=samples.is_cut,
+        n_columns=tables[0].shape[1] if encoder.columns is None else len(encoder.columns),
+        reach=reach_of(quantity, seed, level, len(scores[0])),
+        rarest=rarest_event(quantity, limit, seed, level, n, len(scores[0])),
+        notes=notes,
+        search=search,
+    )
+
+
+def _promise(method: str, held: list[FloatArray], level: float, parameters: dict[str, Any]) -> float:
+    """The bound from held-out runs; one on epsilon on average over which fifth of them comes first.
+
+    It learns from the first runs that it is given how to weight the others, and what promises much after lucky ones only is
+    no promise.
+    """
+    turns = _TURNS if "delta" in parameters or method == "pure-event" else 1
+    starts = [len(held[0]) * turn // turns for turn in range(turns)]
+    bounds = [
+        methods.bound(method, np.roll(held[0], -start), np.roll(held[1], -start), level, **parameters) for start in starts
+    ]
+    return math.fsum(bounds) / turns
+
+
+def _ordered(side: Outputs, n: int, seed: int | None) -> Outputs:
+    if seed is None:
+        return side[:n]
+    order = np.random.default_rng([seed, 9]).permutation(len(side))[:n]
+    return side[order] if isinstance(side, np.ndarray) else [side[place] for place in order.tolist()]
+
+
+def audit_subject(subject: Subject, stated: Guarantee, effort: Effort, seconds: float, search: str = "") -> ReleaseOutcome:
+    """Runs a subject on its two data sets, bounds the claim from below, and compares the seeds of its generators.
+
+    Args:
+      subject: what is run, on which data sets.
+      stated: the claim.
+      effort: runs on each side, confidence and seed.
+      seconds: for all runs.
+      search: how the neighbor was found, in words; empty where it was given.
+
+    Raises:
+      BrokenSubject: see `draw` and `examine`.
+      NotEncodable: see `examine`.
+    """
+    samples = draw(subject.caller, subject.data, subject.neighbor, effort.replays, effort.seed, seconds)
+    samples = replace(samples, how=subject.how or samples.how, notes=(*samples.notes, *subject.notes))
+    pair = subject.words if search else GIVEN
+    outcome = examine(samples, stated, confidence=effort.confidence, seed=effort.seed, pair=pair, search=search)
+    return replace(outcome, coupling=subject.compare(effort.seed))

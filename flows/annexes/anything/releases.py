@@ -1,0 +1,238 @@
+"""The audit of a release on a given pair: its function and data sets loaded, run in a child process, and what came out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bandana.algorithms.entry import Claim
+from bandana.audits.claims import ClaimError, parse, split_pair
+from bandana.audits.outcome import MIN_REPLAYS, Effort, Outcome
+from bandana.flows.annexes.anything import own, programs
+from bandana.flows.annexes.anything.data_sets import read_data
+from bandana.flows.annexes.anything.foreign import frozen
+from bandana.flows.annexes.anything.given_pairs import Given, on_pair, read_claim
+from bandana.flows.annexes.anything.outputs.calls import BrokenSubject, inspect_call
+from bandana.flows.annexes.anything.outputs.encoding import NotEncodable, is_numeric
+from bandana.flows.annexes.anything.own import RELEASE, Loaded
+from bandana.flows.annexes.anything.pairs.neighbors import most_telling, n_records, one_more_or_less, taken, without_users
+from bandana.flows.annexes.anything.pairs.outcome import ReleaseOutcome
+from bandana.flows.annexes.anything.pairs.release import Samples, audit_subject, examine
+from bandana.flows.annexes.anything.pairs.subject import Subject
+from bandana.flows.keys.provenance import Making
+from bandana.flows.running import child
+from bandana.flows.running.settings import is_anonymous
+from bandana.flows.spec.mistakes import SpecError
+from bandana.flows.suites.audit_report import write_document
+from bandana.flows.suites.work import about_audits
+from bandana.privacy_core import Relation
+
+
+@dataclass(frozen=True)
+class ReleaseRequest:
+    """What a user asks for; each field is an option of `bandana audit`.
+
+    Attributes:
+      claim: such as `approx(epsilon=1, delta=1e-5)`.
+      mechanism: FILE.py:NAME of a release, a function of (data, seed); exec:COMMAND or tcp:HOST:PORT; empty for samples.
+      data: a data set: a file (.npy, .csv, .json) or a Python literal.
+      neighbor: its neighbor.
+      pair: both, in place of `data` and `neighbor`; the claim may name them too.
+      users: whose each record is, a file or a Python list, for a claim with relation=user.
+      samples: files with outputs of both sides, in place of a mechanism.
+      replays: runs on each side, at most.
+      seconds: for all runs.
+      confidence: of the bound.
+      seed: root of all seeds.
+      timeout: seconds for one call of the function.
+      memory: gigabytes that it may use; None: three quarters of this machine's.
+    """
+
+    claim: str
+    mechanism: str = ""
+    data: str = ""
+    neighbor: str = ""
+    pair: tuple[str, str] | None = None
+    users: str = ""
+    samples: tuple[Path, Path] | None = None
+    replays: int = 100_000
+    seconds: float = 60.0
+    confidence: float = 0.95
+    seed: int = 0
+    timeout: float = 120.0
+    memory: float | None = None
+
+
+@dataclass(frozen=True)
+class ReleaseAudited:
+    """An audit that is done.
+
+    Attributes:
+      loaded: what was audited.
+      outcome: what was found.
+      record: the same as evidence and reports keep it.
+      note: what the user should know beside it.
+    """
+
+    loaded: Loaded
+    outcome: ReleaseOutcome
+    record: Outcome
+    note: str
+
+    @property
+    def label(self) -> str:
+        """How the subject is called."""
+        return self.loaded.label
+
+
+def audit_release(request: ReleaseRequest) -> ReleaseAudited:
+    """Audits the function or the samples that a request names.
+
+    Raises:
+      SpecError: a mistake in the request, the files or the function; one line.
+    """
+    claim, (data, neighbor) = _claim(request)
+    users = _users(request.users) if claim.relation is Relation.USER else []
+    try:
+        replays = request.replays if request.samples is None else max(request.replays, MIN_REPLAYS)
+        effort = Effort(replays, request.confidence, 1e-5, 1, request.seed)
+    except ValueError as error:
+        raise SpecError(f"--{error}") from error
+    limits = child.limits(request.timeout, request.memory)
+    if not (request.seconds > 0 and math.isfinite(request.seconds)):
+        raise SpecError(f"--seconds must be a finite number above 0, got {request.seconds!r}")
+    if request.seed < 0:
+        raise SpecError(f"--seed must be at least 0, got {request.seed}")
+    if request.samples is not None:
+        return _audit_samples(request, request.samples, claim)
+    making = Making()
+    loaded, made = _subject(request.mechanism, limits.seconds)
+
+    def work() -> ReleaseOutcome:
+        with child.one_call():
+            function = made()
+        with own.blamed_on(loaded.path, "--mechanism"):
+            subject, search = _searched_or_given(function, claim, data, neighbor, users, request)
+            fixed = frozen.examine(subject.caller.tried, subject.data, subject.neighbor, claim.stated, request.seed)
+            return replace(audit_subject(subject, claim.stated, effort, request.seconds, search), frozen=fixed)
+
+    returned = child.run(work, limits, f"--mechanism: {loaded.label}")
+    note = f"{loaded.label} {returned.printed}" if returned.printed else ""
+    return _audited(loaded, request, claim, returned.value, making, note)
+
+
+def _subject(mechanism: str, seconds: float) -> tuple[Loaded, Callable[[], Any]]:
+    """What is audited, and what makes it a function, in the process that calls it."""
+    if programs.is_program(mechanism):
+        program = programs.named(mechanism, seconds)
+        return Loaded(RELEASE, None, Path(mechanism.partition(":")[0]), program.name, ""), lambda: program
+    path, name, source, _ = own.read(mechanism, "--mechanism")
+    return Loaded(RELEASE, None, path, name, source), lambda: own.named(path, name, "--mechanism")
+
+
+def _audited(
+    loaded: Loaded, request: ReleaseRequest, claim: Claim, found: ReleaseOutcome, making: Making, note: str
+) -> ReleaseAudited:
+    subject = {"kind": loaded.kind, "name": loaded.label}
+    if loaded.source:
+        subject["source sha256"] = sha256(loaded.source.encode()).hexdigest()
+    replayed = found.search or "one given pair of data sets"
+    record = found.recorded(claim, subject, about_audits(replayed, (), request.seed))
+    return ReleaseAudited(loaded, found, replace(record, provenance=making.record(is_anonymous=is_anonymous())), note)
+
+
+def write_release(audited: ReleaseAudited, request: ReleaseRequest, folder: Path) -> dict[str, Path]:
+    """Writes the evidence and the report of an audit into a folder; kind -> where it lies."""
+    own_request = own.Request(audited.label, request.claim, rounds=1, seed=request.seed)
+    place, document = own.write_evidence(audited.loaded, audited.record, own_request, folder)
+    return {"evidence": place, **write_document(document, place.with_name(place.name.removesuffix(".evidence.npz")))}
+
+
+def _audit_samples(request: ReleaseRequest, places: tuple[Path, Path], claim: Claim) -> ReleaseAudited:
+    making = Making()
+    sides = [read_data("--samples", str(place)) for place in places]
+    for place, side in zip(places, sides, strict=True):
+        if not isinstance(side, list) and not (is_numeric(side) and np.ndim(side)):
+            raise SpecError(f"--samples: {place} must hold one output a row, or a list of outputs")
+    try:
+        outcome = examine(
+            Samples(sides[0], sides[1]), claim.stated, confidence=request.confidence, seed=request.seed, shuffled=True
+        )
+    except (BrokenSubject, NotEncodable) as error:
+        raise SpecError(f"--samples: {error}") from error
+    loaded = Loaded(RELEASE, None, places[0], f"{places[0].stem}-against-{places[1].stem}", "")
+    return _audited(loaded, request, claim, outcome, making, "")
+
+
+def _searched_or_given(
+    function: Any, claim: Claim, data: Any, neighbor: Any, users: list[Any], request: ReleaseRequest
+) -> tuple[Subject, str]:
+    """The two data sets to run on, and how they were found, in words; empty where both are given."""
+    if claim.relation is Relation.GIVEN_PAIR:
+        caller = inspect_call(function, data, neighbor, request.seed, child.one_call)
+        return Subject(caller, data, neighbor, "the given pair"), ""
+    smaller = taken(data, range(n_records(data) - 1))
+    caller = inspect_call(function, data, smaller, request.seed, child.one_call)
+
+    def against(other: Any) -> Subject:
+        return Subject(caller, data, other)
+
+    if claim.relation is Relation.USER:
+        tried = without_users(against, data, users, request.seed)
+    else:
+        tried = one_more_or_less(against, data, request.seed)
+    return most_telling(tried, request.replays, request.seed, request.seconds)
+
+
+def _claim(request: ReleaseRequest) -> tuple[Claim, Given]:
+    """What a request claims, and the two data sets, or one whose neighbors are searched for.
+
+    Samples are outputs, whose data sets nobody needs.
+    """
+    pair, options = request.pair, ("--pair", "--pair")
+    if request.samples is not None:
+        pair = ("[0]", "[1]")
+    elif request.data and request.neighbor:
+        if pair is not None:
+            raise SpecError("--pair: not with --data and --neighbor, which name the pair")
+        pair, options = (request.data, request.neighbor), ("--data", "--neighbor")
+    try:
+        if pair is None and split_pair(request.claim)[1] is None:
+            return _searched(request)
+        claim, given = read_claim(request.claim, pair, options=options)
+        assert given is not None
+        if request.users:
+            raise SpecError("--users: only with relation=user, for which neighbors are searched")
+        return on_pair(claim), given
+    except ClaimError as error:
+        raise SpecError(f"--claim: {error}") from error
+
+
+def _searched(request: ReleaseRequest) -> tuple[Claim, Given]:
+    """A claim whose neighbors are searched for, and the data set."""
+    claim = parse(request.claim, relation=None if "relation" in request.claim else "pair")
+    if claim.relation not in (Relation.ADD_REMOVE, Relation.USER) or not request.data or request.neighbor:
+        raise SpecError(
+            "--mechanism needs --data and --neighbor, --pair, or pair=(A, B) in the claim: two files or literals; "
+            "with relation=add-remove or relation=user in the claim, --data alone"
+        )
+    if (claim.relation is Relation.USER) is not bool(request.users):
+        raise SpecError(
+            "--users: relation=user needs whose each record is, a file or a Python list, and no other claim does"
+        )
+    return claim, (read_data("--data", request.data), None)
+
+
+def _users(text: str) -> list[Any]:
+    """Whose each record is."""
+    found = read_data("--users", text)
+    found = found.tolist() if isinstance(found, np.ndarray) else found
+    if not isinstance(found, list | tuple) or any(isinstance(user, list | dict) for user in found):
+        raise SpecError("--users: must be one number or name for each record")
+    return list(found)
