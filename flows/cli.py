@@ -7,7 +7,7 @@ from collections.abc import Callable
 import typer
 
 from bandana.flows.annex import annexes
-from bandana.flows.commands import baseline, book, bundle, catalog, export, pages, reports, schema, suites, verify
+from bandana.flows.commands import baseline, book, bundle, export, lookup, pages, reports, suites, verify
 from bandana.flows.commands.audit import command as audits
 from bandana.flows.running.settings import use_one_thread
 
@@ -22,7 +22,7 @@ _COMMANDS: tuple[Callable[..., None], ...] = (
     suites.check,
     suites.run,
     suites.tune,
-    schema.schema,
+    lookup.schema,
     audits.audit,
     verify.verify,
     bundle.bundle,
@@ -30,7 +30,7 @@ _COMMANDS: tuple[Callable[..., None], ...] = (
     export.export,
     baseline.baseline,
     pages.ui,
-    catalog.list_,
+    lookup.list_,
     *(command for annex in annexes() for command in annex.commands),
 )
 for command in _COMMANDS:
