@@ -24,7 +24,7 @@ from bandana.audits.reporting.blocks import (
     table_block,
 )
 from bandana.audits.reporting.drawing import ROLES
-from bandana.audits.reporting.kinds import Document, Kind, register
+from bandana.audits.reporting.kinds import KINDS, Document, Kind
 from bandana.audits.reporting.numbers import NONE, number, symbol_of
 from bandana.audits.reporting.power import factor_of
 
@@ -243,7 +243,7 @@ def _times(document: Document) -> list[tuple[str, str | None]]:
     return [(f"$.runs.{name}.created", run["created"]) for name, run in document["runs"].items()]
 
 
-COMPARISON = register(
-    Kind("bandana/comparison/2", Comparison, {"comparison": "Comparison of two runs"}, headline, sections, times=_times)
+COMPARISON = "bandana/comparison/2"
+KINDS["comparison"] = Kind(
+    COMPARISON, Comparison, {"comparison": "Comparison of two runs"}, headline, sections, times=_times
 )
-"""Comparisons of two runs."""

@@ -31,7 +31,7 @@ from bandana.audits.reporting.blocks import (
 from bandana.audits.reporting.checklist import checklist
 from bandana.audits.reporting.counterexamples import deterministic
 from bandana.audits.reporting.document import REPORT, broken_order, contradictions_of_report, has_ledger, times_of_report
-from bandana.audits.reporting.kinds import Document, Kind, register
+from bandana.audits.reporting.kinds import KINDS, Document, Kind
 from bandana.audits.reporting.label import TRUST, label
 from bandana.audits.reporting.measurement import measurement
 from bandana.audits.reporting.numbers import NONE, number, unit_of
@@ -352,4 +352,4 @@ def _evidence(document: Document) -> list[Block]:
 
 
 _KICKERS = {"experiment": "Report of an experiment", "audit": "Privacy audit report", "catalog": "Catalog report"}
-register(Kind(REPORT, Report, _KICKERS, headline, sections, strength, times_of_report, contradictions_of_report))
+KINDS["report"] = Kind(REPORT, Report, _KICKERS, headline, sections, strength, times_of_report, contradictions_of_report)

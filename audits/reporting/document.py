@@ -21,7 +21,7 @@ REPORT = "bandana/report/11"
 
 def kind_of(document: Document) -> Kind:
     """The kind that a document's field `schema` names, or that of reports."""
-    return KINDS.get(str(document.get("schema")), KINDS[REPORT])
+    return next((kind for kind in KINDS.values() if kind.schema == document.get("schema")), KINDS["report"])
 
 
 def validate(document: Document) -> None:

@@ -35,17 +35,6 @@ class Kind:
     times: Callable[[Document], Iterable[tuple[str, str | None]]] = lambda document: ()
     contradictions: Callable[[Document], Iterable[Contradiction]] = lambda document: ()
 
-    @property
-    def name(self) -> str:
-        """The name in the schema, such as report."""
-        return self.schema.split("/")[1]
-
 
 KINDS: dict[str, Kind] = {}
-"""Version of a format -> kind of its documents, of every module that registered one."""
-
-
-def register(kind: Kind) -> Kind:
-    """Adds a kind of document, which can be checked and rendered from then on in this process."""
-    KINDS[kind.schema] = kind
-    return kind
+"""Name -> kind of document. A module that has one adds it here, and whoever checks or renders such documents imports it."""

@@ -68,7 +68,8 @@ def schema(document: Annotated[Described, typer.Argument(help="Kind of file that
 
 
 def kinds() -> dict[str, Kind]:
-    """All kinds of documents by name, those of annexes last."""
+    """All kinds of documents by name, those of annexes too."""
     from bandana.audits.reporting.kinds import KINDS
 
-    return {kind.name: kind for kind in KINDS.values()} | plugged("documents")
+    plugged("documents")
+    return KINDS

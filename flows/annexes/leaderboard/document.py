@@ -11,7 +11,7 @@ from bandana.audits.documents.audit import Verdict
 from bandana.audits.documents.benchmark import StoppedTests
 from bandana.audits.documents.fields import AtLeast1, Count, Document, Moment, NonNegative, Positive, Share, Size, Text
 from bandana.audits.reporting.document import TOLERANCE
-from bandana.audits.reporting.kinds import Contradiction, Kind, register
+from bandana.audits.reporting.kinds import KINDS, Contradiction, Kind
 from bandana.flows.annexes.leaderboard import page
 
 _Class = TypedDict(
@@ -159,7 +159,6 @@ def _contradictions(document: dict[str, Any]) -> Iterator[Contradiction]:
 
 
 _KICKERS = {"leaderboard": "Leaderboard of a benchmark"}
-LEADERBOARD = register(
-    Kind("bandana/leaderboard/3", Leaderboard, _KICKERS, page.headline, page.sections, contradictions=_contradictions)
+LEADERBOARD = KINDS["leaderboard"] = Kind(
+    "bandana/leaderboard/3", Leaderboard, _KICKERS, page.headline, page.sections, contradictions=_contradictions
 )
-"""Leaderboards; importing this module registers them."""
