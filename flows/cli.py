@@ -7,7 +7,7 @@ from collections.abc import Callable
 import typer
 
 from bandana.flows.annex import plugged
-from bandana.flows.commands import baseline, catalog, export, pages, reports, schema, suites
+from bandana.flows.commands import baseline, export, lookup, pages, reports, suites
 from bandana.flows.commands.audit import command as audits
 from bandana.flows.running.settings import use_one_thread
 
@@ -22,13 +22,13 @@ _COMMANDS: tuple[Callable[..., None], ...] = (
     suites.check,
     suites.run,
     suites.tune,
-    schema.schema,
+    lookup.schema,
     audits.audit,
     reports.report,
     export.export,
     baseline.baseline,
     pages.ui,
-    catalog.list_,
+    lookup.list_,
     *plugged("commands").values(),
 )
 for command in _COMMANDS:

@@ -24,7 +24,7 @@ from bandana.audits.reporting.blocks import (
     table_block,
 )
 from bandana.audits.reporting.drawing import ROLES
-from bandana.audits.reporting.kinds import Kind, register
+from bandana.audits.reporting.kinds import KINDS, Document, Kind
 from bandana.audits.reporting.numbers import NONE, number, symbol_of
 from bandana.audits.reporting.power import factor_of
 
@@ -46,7 +46,7 @@ _GLOSSARY = {
 """Terms of a comparison, each with its meaning."""
 
 
-def headline(document: dict[str, Any]) -> tuple[str, str]:
+def headline(document: Document) -> tuple[str, str]:
     """Tone of a comparison's head, bad if a verdict became worse; and one sentence that counts the changes."""
     worse = sum(audit["is_worse"] for audit in document["audits"])
     said = [f"{worse} verdict{'s' if worse != 1 else ''} became worse."] if worse else []
@@ -61,9 +61,9 @@ def headline(document: dict[str, Any]) -> tuple[str, str]:
     return "bad" if worse else "quiet", " ".join(said) or "Neither run has an audit or a benchmark."
 
 
-def sections(document: dict[str, Any]) -> list[dict[str, Any]]:
+def sections(document: Document) -> list[dict[str, Any]]:
     """Sections of a comparison, in reading order; see `content.sections`."""
-    plan: list[tuple[str, str, Callable[[dict[str, Any]], list[Block]]]] = [
+    plan: list[tuple[str, str, Callable[[Document], list[Block]]]] = [
         ("glance", "The two runs", _runs),
         ("audits", "1  Audits", _audits),
         ("regret", "2  Final regret", _regret),
@@ -74,7 +74,7 @@ def sections(document: dict[str, Any]) -> list[dict[str, Any]]:
     return [{"id": key, "part": "appendix", "title": title, "blocks": write(document)} for key, title, write in plan]
 
 
-def _runs(document: dict[str, Any]) -> list[Block]:
+def _runs(document: Document) -> list[Block]:
     runs = document["runs"]
     columns = ["Run", "Title", "Suite", "Computed", "SHA-256 of all numbers, begins"]
     rows = [
@@ -96,7 +96,7 @@ def _runs(document: dict[str, Any]) -> list[Block]:
     ]  # fmt: skip
 
 
-def _audits(document: dict[str, Any]) -> list[Block]:
+def _audits(document: Document) -> list[Block]:
     audits = document["audits"]
     if not audits:
         return [paragraph("Neither run has an audit.")]
@@ -151,7 +151,7 @@ def _pair(before: Any, after: Any, words: Callable[[Any], str]) -> str:
     return " → ".join(dict.fromkeys(told))
 
 
-def _regret(document: dict[str, Any]) -> list[Block]:
+def _regret(document: Document) -> list[Block]:
     cells = document["cells"]
     if not cells:
         return [paragraph("Neither run has a benchmark.")]
@@ -200,7 +200,7 @@ def _difference(cell: dict[str, Any]) -> str:
     return f"{number(float(found['mean']))} ({number(float(found['low']))} to {number(float(found['high']))})"
 
 
-def _settings(document: dict[str, Any]) -> list[Block]:
+def _settings(document: Document) -> list[Block]:
     if not document["settings"]:
         return [paragraph("No differences: the same data, seeds, software, machine, code and commands.")]
     rows = [[row["name"], *(_text(row[side]) for side in ("before", "after"))] for row in document["settings"]]
@@ -214,13 +214,13 @@ def _text(value: str | None) -> Cell:
     return lines_of(value.splitlines()) if "\n" in value else {"spans": [span(value, "code")]}
 
 
-def _spec(document: dict[str, Any]) -> list[Block]:
+def _spec(document: Document) -> list[Block]:
     if not document["spec_diff"]:
         return [paragraph("Both runs have the same specification.")]
     return [paragraph("Lines of the first run begin with −, lines of the second with +."), code_block(document["spec_diff"])]
 
 
-def _evidence(document: dict[str, Any]) -> list[Block]:
+def _evidence(document: Document) -> list[Block]:
     found = document["evidence"]
     files = "evidence file is" if found["n_same"] == 1 else "evidence files are"
     said = f"{number(found['n_same'])} {files} the same in both runs."
@@ -239,18 +239,11 @@ def _evidence(document: dict[str, Any]) -> list[Block]:
     return [paragraph(said), table_block(caption, columns, rows, widths=[2, 1, 1])]
 
 
-def _times(document: dict[str, Any]) -> list[tuple[str, str | None]]:
+def _times(document: Document) -> list[tuple[str, str | None]]:
     return [(f"$.runs.{name}.created", run["created"]) for name, run in document["runs"].items()]
 
 
-COMPARISON = register(
-    Kind(
-        "bandana/comparison/2",
-        Comparison,
-        {"comparison": "Comparison of two runs"},
-        headline,
-        sections,
-        times=_times,
-    )
+COMPARISON = "bandana/comparison/2"
+KINDS["comparison"] = Kind(
+    COMPARISON, Comparison, {"comparison": "Comparison of two runs"}, headline, sections, times=_times
 )
-"""Comparisons of two runs."""

@@ -31,7 +31,7 @@ from bandana.audits.reporting.blocks import (
 from bandana.audits.reporting.checklist import checklist
 from bandana.audits.reporting.counterexamples import deterministic
 from bandana.audits.reporting.document import REPORT, broken_order, contradictions_of_report, has_ledger, times_of_report
-from bandana.audits.reporting.kinds import Kind, register
+from bandana.audits.reporting.kinds import KINDS, Document, Kind
 from bandana.audits.reporting.label import TRUST, label
 from bandana.audits.reporting.measurement import measurement
 from bandana.audits.reporting.numbers import NONE, number, unit_of
@@ -41,7 +41,7 @@ from bandana.audits.reporting.strength import is_secure, promise_of, strength_li
 from bandana.audits.reporting.summary import glossary, main_number, summary
 from bandana.audits.reporting.utility import utility
 
-_Planned = tuple[str, str, Callable[[dict[str, Any]], list[Block]], bool]
+_Planned = tuple[str, str, Callable[[Document], list[Block]], bool]
 """Id, title and writer of a section, and whether the report has it."""
 
 _VERDICTS = {
@@ -79,7 +79,7 @@ _RISKS = ("Timing, memory and other side channels are outside the claim and were
 """Risks that no audit covers."""
 
 
-def sections(document: dict[str, Any]) -> list[dict[str, Any]]:
+def sections(document: Document) -> list[dict[str, Any]]:
     """Sections of a report, in reading order: pages that everybody reads, then an appendix; none is empty.
 
     Args:
@@ -121,7 +121,7 @@ def sections(document: dict[str, Any]) -> list[dict[str, Any]]:
     return found
 
 
-def headline(document: dict[str, Any]) -> tuple[str, str]:
+def headline(document: Document) -> tuple[str, str]:
     """Tone of a report's head, and one sentence that counts all verdicts; green only if all promises are strong and kept."""
     counts = Counter(audit["verdict"] for audit in document["audits"])
     total = counts.total()
@@ -137,13 +137,13 @@ def headline(document: dict[str, Any]) -> tuple[str, str]:
     return tone, f"{total} audit{'s' if total > 1 else ''}: {said}.{more}"
 
 
-def strength(document: dict[str, Any]) -> dict[str, str] | None:
+def strength(document: Document) -> dict[str, str] | None:
     """Line of a report's head that rates its weakest promise, apart from all verdicts; None of a catalog or without one."""
     found = None if document["kind"] == "catalog" else strength_line(document)
     return None if found is None else {"tone": found[0], "text": found[1]}
 
 
-def _scope(document: dict[str, Any]) -> list[Block]:
+def _scope(document: Document) -> list[Block]:
     audits, environments = document["audits"], document["environments"]
     if audits:
         blocks = shared_facts(
@@ -187,7 +187,7 @@ def _data(environment: dict[str, Any]) -> list[Block]:
     return [facts, table_block(caption, columns, rows, narrow=True)]
 
 
-def _mechanism(document: dict[str, Any]) -> list[Block]:
+def _mechanism(document: Document) -> list[Block]:
     audits = [audit for audit in document["audits"] if has_ledger(audit)]
     without = [audit["label"] for audit in document["audits"] if not has_ledger(audit)]
     said: list[Block] = []
@@ -258,7 +258,7 @@ def _price(event: dict[str, Any]) -> str:
     return named[0] if named else NONE
 
 
-def _reasons(document: dict[str, Any]) -> list[Block]:
+def _reasons(document: Document) -> list[Block]:
     audits, people = document["audits"], document["people"]["count"]
     rows = [
         [
@@ -286,7 +286,7 @@ def _reasons(document: dict[str, Any]) -> list[Block]:
     ]
 
 
-def _regressions(document: dict[str, Any]) -> list[Block]:
+def _regressions(document: Document) -> list[Block]:
     found = document["regressions"]
     said = [paragraph(f"Compared with: {found['baseline']}.")]
     if not found["rows"]:
@@ -305,7 +305,7 @@ def _regressions(document: dict[str, Any]) -> list[Block]:
     return [*said, table_block("Comparison with the earlier run", columns, rows, widths=[2, 1.6, 1.1, 1.1, 1.3, 3])]
 
 
-def _reproduce(document: dict[str, Any]) -> list[Block]:
+def _reproduce(document: Document) -> list[Block]:
     blocks: list[Block] = []
     if document["commands"]:
         blocks += [heading("Commands"), code_block("\n".join(document["commands"]))]
@@ -328,7 +328,7 @@ def _reproduce(document: dict[str, Any]) -> list[Block]:
     return [*blocks, *origin.section(document["provenance"])]
 
 
-def _evidence(document: dict[str, Any]) -> list[Block]:
+def _evidence(document: Document) -> list[Block]:
     evidence = document["evidence"]
     return [
         fact_list(
@@ -351,15 +351,5 @@ def _evidence(document: dict[str, Any]) -> list[Block]:
     ]
 
 
-register(
-    Kind(
-        REPORT,
-        Report,
-        {"experiment": "Report of an experiment", "audit": "Privacy audit report", "catalog": "Catalog report"},
-        headline,
-        sections,
-        strength,
-        times_of_report,
-        contradictions_of_report,
-    )
-)
+_KICKERS = {"experiment": "Report of an experiment", "audit": "Privacy audit report", "catalog": "Catalog report"}
+KINDS["report"] = Kind(REPORT, Report, _KICKERS, headline, sections, strength, times_of_report, contradictions_of_report)

@@ -36,7 +36,7 @@ def compare(before: Document, after: Document) -> Document:
     names = list(dict.fromkeys((before["suite"], after["suite"])))
     times = [run["created"] for run in (before, after) if run["created"] is not None]
     return {
-        "schema": COMPARISON.schema,
+        "schema": COMPARISON,
         "kind": "comparison",
         "title": f"What changed: {' and '.join(names)}",
         "suite": " and ".join(names),

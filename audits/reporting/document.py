@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Any
 
 from bandana.audits.documents.form import first_mistake
-from bandana.audits.reporting.kinds import KINDS, Kind
+from bandana.audits.reporting.kinds import KINDS, Contradiction, Document, Kind
 
 REGRET = ("mean", "low", "high", "final_mean", "final_low", "final_high", "final_quantiles")
 """Fields that are null in a cell whose regret is withheld."""
@@ -19,12 +19,12 @@ TOLERANCE = 1e-6  # relative: two ways to compute one number may differ by round
 REPORT = "bandana/report/11"
 
 
-def kind_of(document: dict[str, Any]) -> Kind:
+def kind_of(document: Document) -> Kind:
     """The kind that a document's field `schema` names, or that of reports."""
-    return KINDS.get(str(document.get("schema")), KINDS[REPORT])
+    return next((kind for kind in KINDS.values() if kind.schema == document.get("schema")), KINDS["report"])
 
 
-def validate(document: dict[str, Any]) -> None:
+def validate(document: Document) -> None:
     """Checks a report document: its form, its lengths, and that no PASS contradicts its other fields.
 
     Args:
@@ -45,7 +45,7 @@ def _check(text: str) -> None:
     _check_document(json.loads(text))
 
 
-def _check_document(document: dict[str, Any]) -> None:
+def _check_document(document: Document) -> None:
     for path, number in _numbers(document, "$"):
         if not math.isfinite(number):
             raise _error(path, number, "is not finite; write null for a number that does not exist")
@@ -99,7 +99,7 @@ def _numbers(value: Any, path: str) -> Iterator[tuple[str, float]]:
             yield from _numbers(item, f"{path}[{index}]")
 
 
-def _contradictions(document: dict[str, Any]) -> Iterator[tuple[str, Any, str]]:
+def _contradictions(document: Document) -> Iterator[Contradiction]:
     kind = kind_of(document)
     for path, moment in (("$.created", document["created"]), *kind.times(document)):
         if moment is not None and not _is_aware(moment):
@@ -107,7 +107,7 @@ def _contradictions(document: dict[str, Any]) -> Iterator[tuple[str, Any, str]]:
     yield from kind.contradictions(document)
 
 
-def contradictions_of_report(document: dict[str, Any]) -> Iterator[tuple[str, Any, str]]:
+def contradictions_of_report(document: Document) -> Iterator[Contradiction]:
     """Every field of a report that contradicts others."""
     environments = document["environments"]
     for index, environment in enumerate(environments):
@@ -147,7 +147,7 @@ def contradictions_of_report(document: dict[str, Any]) -> Iterator[tuple[str, An
                 yield f"{path}.verdict", audit["verdict"], f"contradicts the audit: {reason}"
 
 
-def times_of_report(document: dict[str, Any]) -> Iterator[tuple[str, str | None]]:
+def times_of_report(document: Document) -> Iterator[tuple[str, str | None]]:
     """Every time in a report with its path, but that of its last result."""
     made = document["provenance"]
     places = [("$.provenance", made)]
@@ -165,7 +165,7 @@ def _is_aware(moment: str) -> bool:
         return False
 
 
-def _contradictions_of_cell(cell: dict[str, Any], document: dict[str, Any], path: str) -> Iterator[tuple[str, Any, str]]:
+def _contradictions_of_cell(cell: dict[str, Any], document: Document, path: str) -> Iterator[Contradiction]:
     grid = document["benchmark"]["grid"]
     labels = [environment["label"] for environment in document["environments"]]
     if cell["environment"] not in labels:
@@ -184,16 +184,14 @@ def _contradictions_of_cell(cell: dict[str, Any], document: dict[str, Any], path
         yield f"{path}.{hidden[0]}", None, "is withheld, but benchmark.withheld gives no reason"
 
 
-def _unequal(
-    found: dict[str, Any], keys: tuple[str, ...], length: int, model: str, path: str
-) -> Iterator[tuple[str, Any, str]]:
+def _unequal(found: dict[str, Any], keys: tuple[str, ...], length: int, model: str, path: str) -> Iterator[Contradiction]:
     """Lists of another length than their model; null is none."""
     for key in keys:
         if found[key] is not None and len(found[key]) != length:
             yield f"{path}.{key}", found[key], f"must have length {length}, as {model}"
 
 
-def _contradictions_in(audit: dict[str, Any], path: str) -> Iterator[tuple[str, Any, str]]:
+def _contradictions_in(audit: dict[str, Any], path: str) -> Iterator[Contradiction]:
     measurement = audit["measurement"]
     failure = sum(bound["level"] for bound in measurement["bounds"])
     if failure > (1 - measurement["confidence"]) * (1 + TOLERANCE):
@@ -220,11 +218,11 @@ def _against_pass(audit: dict[str, Any]) -> list[str]:
     return missed + broken_order(audit)
 
 
-def cells_of(document: dict[str, Any]) -> list[dict[str, Any]]:
+def cells_of(document: Document) -> list[dict[str, Any]]:
     """Cells of the benchmark, if there is one."""
     return [] if document["benchmark"] is None else document["benchmark"]["cells"]
 
 
-def _error(path: str, value: Any, reason: str) -> ValueError:
+def _error(path: str, value: object, reason: str) -> ValueError:
     shown = repr(value)
     return ValueError(f"{path}: {shown if len(shown) <= 80 else shown[:77] + '...'} {reason}")

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 Document = dict[str, Any]
+Contradiction = tuple[str, object, str]
+"""Path and value of a field that contradicts others, and why."""
 
 
 @dataclass(frozen=True)
@@ -21,29 +23,18 @@ class Kind:
       sections: of the page; see `content.sections`.
       strength: further line of the head; None: none.
       times: path and value of each time in a document but its field `created`.
-      contradictions: path and value of each field that contradicts others, and why.
+      contradictions: of the fields of a document.
     """
 
     schema: str
     form: type
     kickers: Mapping[str, str]
     headline: Callable[[Document], tuple[str, str]]
-    sections: Callable[[Document], list[dict[str, Any]]]
+    sections: Callable[[Document], list[Document]]
     strength: Callable[[Document], dict[str, str] | None] = lambda document: None
     times: Callable[[Document], Iterable[tuple[str, str | None]]] = lambda document: ()
-    contradictions: Callable[[Document], Iterable[tuple[str, Any, str]]] = lambda document: ()
-
-    @property
-    def name(self) -> str:
-        """The name in the schema, such as report."""
-        return self.schema.split("/")[1]
+    contradictions: Callable[[Document], Iterable[Contradiction]] = lambda document: ()
 
 
 KINDS: dict[str, Kind] = {}
-"""Version of a format -> kind of its documents, of every module that registered one."""
-
-
-def register(kind: Kind) -> Kind:
-    """Adds a kind of document, which can be checked and rendered from then on in this process."""
-    KINDS[kind.schema] = kind
-    return kind
+"""Name -> kind of document. A module that has one adds it here, and whoever checks or renders such documents imports it."""

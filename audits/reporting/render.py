@@ -17,6 +17,7 @@ from bandana.audits.reporting import origin
 from bandana.audits.reporting.blocks import name_images
 from bandana.audits.reporting.document import kind_of, validate
 from bandana.audits.reporting.drawing import ROLES
+from bandana.audits.reporting.kinds import Document
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -31,7 +32,7 @@ _MADE_WITH = ("jinja2", "matplotlib.figure", "matplotlib.backends.backend_agg", 
 _ZERO_WIDTH_SPACE = "\u200b"
 
 
-def render_html(document: dict[str, Any]) -> str:
+def render_html(document: Document) -> str:
     """Renders the report as one HTML page with embedded figures and style, which loads nothing and runs no script.
 
     Args:
@@ -53,7 +54,7 @@ def render_html(document: dict[str, Any]) -> str:
     return _environment().from_string(_resource("report.html.j2")).render(**page, style=style, roles=ROLES)
 
 
-def figures(document: dict[str, Any]) -> dict[str, str]:
+def figures(document: Document) -> dict[str, str]:
     """The report's figures by name, such as `regret-by-algorithm-eps-1`, each a standalone SVG.
 
     Args:
@@ -66,7 +67,7 @@ def figures(document: dict[str, Any]) -> dict[str, str]:
     return {image["name"]: image["svg"] for image in _images(_sections(document))}
 
 
-def render_pdf(document: dict[str, Any]) -> bytes:
+def render_pdf(document: Document) -> bytes:
     """Renders the report as a PDF, with the content and order of the web page.
 
     Args:
@@ -114,7 +115,7 @@ def load() -> None:
         import_module(name)
 
 
-def _page(document: dict[str, Any]) -> dict[str, Any]:
+def _page(document: Document) -> dict[str, Any]:
     kind = kind_of(document)
     tone, headline = kind.headline(document)
     return {
@@ -129,7 +130,7 @@ def _page(document: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _sections(document: dict[str, Any]) -> list[dict[str, Any]]:
+def _sections(document: Document) -> list[dict[str, Any]]:
     """Copy of the sections; page, PDF and figures of one document draw its figures once."""
     return copy.deepcopy(_sections_of(json.dumps(document)))
 

@@ -30,7 +30,7 @@ schema. `null` marks a number that does not exist.
 def markdown(name: str) -> str:
     """The page of a kind of document."""
     from bandana.audits.documents.form import json_schema
-    from bandana.flows.commands.schema import kinds
+    from bandana.flows.commands.lookup import kinds
 
     schema = json_schema(kinds()[name].form)
     models = schema["$defs"]

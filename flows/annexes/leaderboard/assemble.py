@@ -13,7 +13,6 @@ from bandana.algorithms import catalog
 from bandana.algorithms.lower_bounds.lower_bound import Privacy
 from bandana.audits.contents import PROVENANCE
 from bandana.audits.outcome import MU, Outcome
-from bandana.audits.reporting import validate
 from bandana.audits.reporting.intervals import paired_interval, words
 from bandana.audits.summary import finite
 from bandana.flows.annexes.leaderboard.benchmark_folder import QUICK_RULE, Benchmark, Problem, every_of
@@ -22,18 +21,17 @@ from bandana.flows.annexes.leaderboard.document import LEADERBOARD
 from bandana.flows.annexes.leaderboard.measures import NAMES, Measured, allowed_error, measured
 from bandana.flows.keys import provenance
 from bandana.flows.running.settings import DataFolder
-from bandana.flows.running.store import Store, write_whole
+from bandana.flows.running.store import Store
 from bandana.flows.spec.aims import aim_of
 from bandana.flows.spec.mistakes import SpecError
 from bandana.flows.spec.plan import Cell
 from bandana.flows.spec.roles import Role
-from bandana.flows.suites.audit_report import rendered
+from bandana.flows.suites.audit_report import write_document
 from bandana.flows.suites.play import BENCHMARK, is_played
 from bandana.flows.suites.summaries import summarize_cell
 from bandana.flows.suites.work import stored_audit
 from bandana.privacy_core import GaussianDP, PureDP
 
-FORMATS = ("html", "json")
 _WITHIN = 2e-3
 """Relative room in comparisons of mu: claims within a level are rounded down to four digits of their own parameter."""
 
@@ -280,8 +278,4 @@ def _seconds(cell: Cell, store: Store) -> float | None:
 
 def write(document: dict[str, Any], folder: DataFolder) -> dict[str, Path]:
     """Checks a leaderboard and writes its page and its JSON; kind -> where it lies."""
-    validate(document)
-    places = {kind: place_of(folder, document["form"], kind) for kind in FORMATS}
-    for kind, place in places.items():
-        write_whole(place, rendered(document, kind))
-    return places
+    return write_document(document, place_of(folder) / document["form"], ("html", "json"))

@@ -15,11 +15,11 @@ _COMMAND = "bandana leaderboard --quick"
 _MEASURES = {"regret": "", "rounds": " (rounds to stop)", "errors": " (share of wrong answers)"}
 
 
-def latest(data: Path | None = None) -> dict[str, Any] | None:
-    """The leaderboard of a data folder, the whole form where there is one; None where none can be read."""
+def latest() -> dict[str, Any] | None:
+    """The leaderboard of the data folder, the whole form where there is one; None where none can be read."""
     for form in ("whole", "quick"):
         try:
-            text = place_of(DataFolder(data_root(data)), form, "json").read_text(encoding="utf-8")
+            text = (place_of(DataFolder(data_root())) / f"{form}.json").read_text(encoding="utf-8")
             document: dict[str, Any] = json.loads(text)
             validate(document)
         except (OSError, ValueError):
@@ -29,9 +29,9 @@ def latest(data: Path | None = None) -> dict[str, Any] | None:
     return None
 
 
-def place_of(folder: DataFolder, form: str, kind: str) -> Path:
-    """The leaderboard's file in a data folder: form is quick or whole, kind html or json."""
-    return folder.root / "leaderboard" / f"{form}.{kind}"
+def place_of(folder: DataFolder) -> Path:
+    """The folder of leaderboards in a data folder, whose files are named by their form, quick or whole."""
+    return folder.root / "leaderboard"
 
 
 def lines(document: dict[str, Any]) -> list[str]:

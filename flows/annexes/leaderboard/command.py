@@ -6,7 +6,7 @@ import json
 import shlex
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -74,14 +74,14 @@ def leaderboard(
         if not report_only:
             _play(benchmark, place, resources, is_audited=audit, is_agreed=yes, source=str(folder))
         from bandana.flows.annexes.leaderboard.assemble import assemble, write
+        from bandana.flows.annexes.leaderboard.best import lines
+        from bandana.flows.running.store import Store
 
-        document = assemble(benchmark, _store(place), _command(folder, rows, only, is_quick=quick))
+        document = assemble(benchmark, Store(place.results), _command(folder, rows, only, is_quick=quick))
         files = write(document, place)
         if as_json:
             typer.echo(json.dumps(document, indent=1, allow_nan=False))
             return
-        from bandana.flows.annexes.leaderboard.best import lines
-
         echo(*lines(document))
         echo_files(files)
 
@@ -118,10 +118,11 @@ def _play(
 
 def _say_what_is_left(benchmark: Benchmark, place: DataFolder, *, is_audited: bool) -> None:
     from bandana.flows.annexes.leaderboard.benchmark_folder import audit_plans
+    from bandana.flows.running.store import Store
     from bandana.flows.suites.play import is_played
     from bandana.flows.suites.work import stored_audit
 
-    store = _store(place)
+    store = Store(place.results)
     for problem in benchmark.problems:
         blocks = problem.plan.blocks()
         missing = sum(not is_played(block, store) for block in blocks)
@@ -130,12 +131,6 @@ def _say_what_is_left(benchmark: Benchmark, place: DataFolder, *, is_audited: bo
         cells = [cell for plan in audit_plans(benchmark) for cell in plan.private]
         missing = sum(stored_audit(cell, store) is None for cell in cells)
         echo(f"audits: {missing} of {len(cells)} are left")
-
-
-def _store(place: DataFolder) -> Any:
-    from bandana.flows.running.store import Store
-
-    return Store(place.results)
 
 
 def _command(folder: Path, rows: Path | None, only: list[str] | None, *, is_quick: bool) -> str:

@@ -11,7 +11,7 @@ from bandana.audits.documents.audit import Verdict
 from bandana.audits.documents.benchmark import StoppedTests
 from bandana.audits.documents.fields import AtLeast1, Count, Document, Moment, NonNegative, Positive, Share, Size, Text
 from bandana.audits.reporting.document import TOLERANCE
-from bandana.audits.reporting.kinds import Kind, register
+from bandana.audits.reporting.kinds import KINDS, Contradiction, Kind
 from bandana.flows.annexes.leaderboard import page
 
 _Class = TypedDict(
@@ -136,7 +136,7 @@ class Leaderboard(Document):
     provenance: Annotated[dict[str, object], "Who computed the results, as in a report."]
 
 
-def _contradictions(document: dict[str, Any]) -> Iterator[tuple[str, Any, str]]:
+def _contradictions(document: dict[str, Any]) -> Iterator[Contradiction]:
     names = [problem["name"] for problem in document["problems"]]
     for index, problem in enumerate(document["problems"]):
         path = f"$.problems[{index}]"
@@ -158,14 +158,7 @@ def _contradictions(document: dict[str, Any]) -> Iterator[tuple[str, Any, str]]:
                     yield f"{path}.best[{place}].label", label, "must be the label of a row"
 
 
-LEADERBOARD = register(
-    Kind(
-        "bandana/leaderboard/3",
-        Leaderboard,
-        {"leaderboard": "Leaderboard of a benchmark"},
-        page.headline,
-        page.sections,
-        contradictions=_contradictions,
-    )
+_KICKERS = {"leaderboard": "Leaderboard of a benchmark"}
+LEADERBOARD = KINDS["leaderboard"] = Kind(
+    "bandana/leaderboard/3", Leaderboard, _KICKERS, page.headline, page.sections, contradictions=_contradictions
 )
-"""Leaderboards; importing this module registers them."""

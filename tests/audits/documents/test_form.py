@@ -8,7 +8,7 @@ from jsonschema import Draft202012Validator
 from bandana.audits.documents.form import first_mistake, json_schema
 from bandana.audits.documents.report import Report
 from bandana.audits.reporting import validate
-from bandana.flows.commands.schema import kinds
+from bandana.flows.commands.lookup import kinds
 from tests.report_documents import at_test_budget, book, counterexample, deployment, make
 
 WRONG = (None, "", -0.5, True, [])

@@ -28,7 +28,7 @@ from bandana.audits.reporting import (
 from bandana.audits.reporting.document import REGRET
 from bandana.audits.reporting.numbers import name_of, number, power_of_ten
 from bandana.audits.reporting.utility import family_of
-from bandana.flows.commands.schema import kinds
+from bandana.flows.commands.lookup import kinds
 from tests.report_documents import (
     HOSTILE,
     Elements,
