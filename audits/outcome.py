@@ -32,7 +32,7 @@ from bandana.privacy_core import (
     PureEvent,
     account,
 )
-from bandana.privacy_core.accounting import accounted_mu
+from bandana.privacy_core.accounting.accountant import accounted_mu
 from bandana.privacy_core.checks import probability
 
 MIN_REPLAYS = 1000

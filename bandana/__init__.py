@@ -12,14 +12,14 @@ if TYPE_CHECKING:
     from bandana.flows.annexes.anything.api import Audit, audit
     from bandana.flows.api.result import Difference, Result
     from bandana.flows.api.run import load, run
-    from bandana.flows.spec.mistakes import SpecError
+    from bandana.flows.texts.mistakes import SpecError
 
 _NAMES: dict[str, str] = {
     "run": "bandana.flows.api.run",
     "load": "bandana.flows.api.run",
     "Result": "bandana.flows.api.result",
     "Difference": "bandana.flows.api.result",
-    "SpecError": "bandana.flows.spec.mistakes",
+    "SpecError": "bandana.flows.texts.mistakes",
 }
 """Public name -> the module of the core that defines it."""
 
@@ -33,7 +33,7 @@ def __getattr__(name: str) -> Any:
         return version("bandana")
     if name not in __all__:
         raise AttributeError(f"module 'bandana' has no attribute {name!r}")
-    from bandana.flows.running.system import check_system
+    from bandana.flows.folder.system import check_system
 
     check_system()
     if name in _NAMES:

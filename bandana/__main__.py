@@ -7,7 +7,7 @@ import sys
 
 def main() -> None:
     """Checks the system before anything else is imported, then runs the command."""
-    from bandana.flows.running.system import OtherSystemError, check_system
+    from bandana.flows.folder.system import OtherSystemError, check_system
 
     try:
         check_system()

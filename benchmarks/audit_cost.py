@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 
 from bandana.flows.annexes.leaderboard.benchmark_folder import audited, read
+from bandana.flows.plan.plan import cells_of
 from bandana.flows.queries.cost import replay_seconds, seconds_of_audit
 from bandana.flows.running.memory import keep_freed
-from bandana.flows.spec.plan import cells_of
 
 FOLDER = Path(__file__).parents[1] / "experiments" / "benchmark"
 

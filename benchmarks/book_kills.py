@@ -21,14 +21,14 @@ import yaml
 
 from bandana.flows.annexes.books.bookkeeping.book import BudgetBook
 from bandana.flows.annexes.books.bookkeeping.spending import cost_of_all
-from bandana.flows.running.settings import DataFolder
-from bandana.flows.running.store import Store
-from bandana.flows.spec.own_data import pinned
-from bandana.flows.spec.plan import Block, cells_of
+from bandana.flows.folder.settings import DataFolder
+from bandana.flows.folder.store import Store
+from bandana.flows.own.data import pinned
+from bandana.flows.plan.plan import Block, cells_of
 from bandana.flows.spec.spec import parse_spec
-from bandana.flows.suites.play import benchmark_block
+from bandana.flows.work.play import benchmark_block
 from bandana.privacy_core import ApproxDP, GaussianDP, LiveLedger
-from bandana.privacy_core.spending import cost_of
+from bandana.privacy_core.accounting.spending import cost_of
 
 ROWS = 400
 _BUDGET = ApproxDP(1000.0, 1e-6)

@@ -1,5 +1,4 @@
-r"""Finds the buffers of buffered linear Toeplitz matrices, and writes the table that `bandana.privacy_core.factorization`
-reads.
+r"""Finds the buffers of buffered linear Toeplitz matrices: the table of `bandana.privacy_core.accounting.factorization`.
 
     python -m benchmarks.factorizations           compares the table with a fresh search and prints the largest loss
     python -m benchmarks.factorizations --write   writes the table (about ten minutes of processor time)
@@ -30,7 +29,7 @@ from functools import partial
 import numpy as np
 from scipy.optimize import minimize
 
-from bandana.privacy_core.factorization import MOST_BUFFERS, TABLE, digest, optimal_buffers
+from bandana.privacy_core.accounting.factorization import MOST_BUFFERS, TABLE, digest, optimal_buffers
 
 LARGEST_POWER = 40
 """The grid is n = 2, 4, ... 2^40."""
@@ -165,7 +164,7 @@ def main():
             print(n_buffers, "buffers done", flush=True)
         text = "\n".join(rows) + "\n"
         TABLE.write_text(text)
-        print(f"{len(rows) - 1} rows; bandana.privacy_core.factorization.DIGEST must be {digest(text)}")
+        print(f"{len(rows) - 1} rows; bandana.privacy_core.accounting.factorization.DIGEST must be {digest(text)}")
         return
     grid = [round(2 ** (power / 2)) for power in range(2, 57, 3)]
     for n_buffers in range(1, MOST_BUFFERS + 1):

@@ -29,11 +29,11 @@ import numpy as np
 import yaml
 
 from bandana.audits.contents import numbers_sha256
-from bandana.flows.running import temporary_server
-from bandana.flows.running.journal import Journal
-from bandana.flows.running.scratch import SUFFIX
-from bandana.flows.running.settings import DataFolder
-from bandana.flows.tracking.layout import tables_of
+from bandana.flows.folder.journal import Journal
+from bandana.flows.folder.scratch import SUFFIX
+from bandana.flows.folder.settings import DataFolder
+from bandana.flows.servers import temporary_server
+from bandana.flows.tracking.store.layout import tables_of
 from bandana.flows.tracking.tracker import Tracker
 
 _SPEC: dict[str, Any] = {

@@ -66,10 +66,10 @@ def check_spec(text: str, folder: Path) -> Callable[[], str | None]:
     Raises:
       SpecError: in one line for each mistake.
     """
-    from bandana.flows.spec.cell_checks import check_cells
-    from bandana.flows.spec.plan import Plan
+    from bandana.flows.plan.cell_checks import check_cells
+    from bandana.flows.plan.plan import Plan
     from bandana.flows.spec.spec import parse_spec
-    from bandana.flows.suites.work import check_audits
+    from bandana.flows.work.audits import check_audits
 
     spec = parse_spec(text, "spec.yaml", folder)
     plan = Plan.of(spec)
@@ -106,7 +106,7 @@ def verify_evidence(content: bytes, folder: Path) -> Callable[[], str | None]:
 
 def ending(kind: str, number: int, do: Callable[[], Callable[[], str | None]]) -> Ending:
     """How one call ended, by its own processor time; what it returns says what was taken for something else."""
-    from bandana.flows.spec.mistakes import SpecError
+    from bandana.flows.texts.mistakes import SpecError
 
     what, told, differs = RESULT, "", None
     start = time.process_time()

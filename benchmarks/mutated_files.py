@@ -77,10 +77,10 @@ def data_files() -> tuple[DataFile, ...]:
 def evidence() -> bytes:
     """The evidence of an audit of an honest bandit, with scores at two budgets."""
     from bandana.audits.evidence import to_bytes
-    from bandana.flows.running.store import Store
-    from bandana.flows.spec.plan import cells_of
+    from bandana.flows.folder.store import Store
+    from bandana.flows.plan.plan import cells_of
     from bandana.flows.spec.spec import parse_spec
-    from bandana.flows.suites.work import audit_cell
+    from bandana.flows.work.audits import audit_cell
 
     text = (
         "name: small\nseed: 7\nenvironment: {kind: bernoulli, means: [0.8, 0.4]}\nhorizon: 50\nreplications: 1\n"
@@ -170,7 +170,7 @@ _SPEC_CHANGES: list[Callable[[str, Random], str]] = [
 
 
 def _table() -> DataFile:
-    from bandana.flows.spec.finite_arms import TableSpec, parse_table
+    from bandana.flows.problems.finite_arms import TableSpec, parse_table
 
     content = "letter,call,visit\n" + "".join(f"{i % 2},{i % 3 / 2},{i / 50}\n" for i in range(50))
     item = TableSpec(kind="table", path=Path("table.csv"))
@@ -184,7 +184,7 @@ def _table() -> DataFile:
 def _log(kind: str) -> DataFile:
     import pandas as pd
 
-    from bandana.flows.spec.logged_data import LoggedSpec, parse_log
+    from bandana.flows.problems.logged_data import LoggedSpec, parse_log
 
     name = f"log.{kind}"
     columns = {
@@ -207,7 +207,7 @@ def _log(kind: str) -> DataFile:
 
 
 def _tuned() -> DataFile:
-    from bandana.flows.spec.plan import cells_of
+    from bandana.flows.plan.plan import cells_of
     from bandana.flows.spec.spec import load_spec, parse_spec
 
     text = (EXPERIMENTS / "lsvi-ucb.yaml").read_text("utf-8")
@@ -224,7 +224,7 @@ def _tuned() -> DataFile:
 
 
 def _baseline() -> DataFile:
-    from bandana.flows.suites import baseline
+    from bandana.flows.results import baseline
 
     estimate = baseline.Estimate.of("final regret", 3.5, 0.5, 10)
     cell = baseline.CellFacts(

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from figures import IMAGES, Cell
 from slim import slim
 
-from bandana.audits.reporting.drawing import FAMILIES, TWIN, label_ends, log_ticks, svg_of
+from bandana.audits.reporting.figures.drawing import FAMILIES, TWIN, label_ends, log_ticks, svg_of
 from bandana.flows.annexes.leaderboard.page import family_of
 from bandana.flows.annexes.leaderboard.plots import measure_against_mu
 

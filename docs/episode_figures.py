@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from figures import IMAGES, Cell, line_of
 from slim import slim
 
-from bandana.audits.reporting.drawing import FAMILIES, TWIN, svg_of
+from bandana.audits.reporting.figures.drawing import FAMILIES, TWIN, svg_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

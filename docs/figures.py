@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from slim import slim
 
-from bandana.audits.reporting.drawing import FAMILIES, TWIN, log_ticks, svg_of
+from bandana.audits.reporting.figures.drawing import FAMILIES, TWIN, log_ticks, svg_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

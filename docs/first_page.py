@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from figures import IMAGES
 from slim import slim
 
-from bandana.audits.reporting.drawing import (
+from bandana.audits.reporting.figures.drawing import (
     FAMILIES,
     MARKERS,
     ROLES,

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from figures import IMAGES, Cell, cells_of, half_width, line_of
 from slim import slim
 
-from bandana.audits.reporting.drawing import FAMILIES, INK, TWIN, log_ticks, svg_of
+from bandana.audits.reporting.figures.drawing import FAMILIES, INK, TWIN, log_ticks, svg_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

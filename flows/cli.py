@@ -9,7 +9,7 @@ import typer
 from bandana.flows.annex import plugged
 from bandana.flows.commands import baseline, export, lookup, pages, reports, suites
 from bandana.flows.commands.audit import command as audits
-from bandana.flows.running.settings import use_one_thread
+from bandana.flows.folder.settings import use_one_thread
 
 app = typer.Typer(
     help="Private bandits that prove their privacy: benchmarks, audits and reports.",

@@ -1,10 +1,8 @@
 """Differential privacy for sequential learning: mechanisms, the ledger, and exact accounting."""
 
-from bandana.privacy_core.accounting import account, calibrate, classical
-from bandana.privacy_core.clipping import Ball, Interval
-from bandana.privacy_core.curve import PrivacyCurve
-from bandana.privacy_core.doubling import DoublingSum
-from bandana.privacy_core.events import (
+from bandana.privacy_core.accounting.accountant import account, calibrate, classical
+from bandana.privacy_core.accounting.curve import PrivacyCurve
+from bandana.privacy_core.accounting.events import (
     BoundedEvent,
     BoundedRangeEvent,
     ConcentratedEvent,
@@ -16,8 +14,7 @@ from bandana.privacy_core.events import (
     PureEvent,
     ResponseEvent,
 )
-from bandana.privacy_core.factorized import FactorizedSum
-from bandana.privacy_core.guarantees import (
+from bandana.privacy_core.accounting.guarantees import (
     ZCDP,
     ApproxDP,
     GaussianDP,
@@ -29,9 +26,15 @@ from bandana.privacy_core.guarantees import (
     RenyiDP,
     TrustModel,
 )
+from bandana.privacy_core.accounting.participation import Participation
+from bandana.privacy_core.accounting.structures import Factorized, Mixture, Releases, Structure, Tree
+from bandana.privacy_core.accounting.user_structures import ByUsers
+from bandana.privacy_core.clipping import Ball, Interval
+from bandana.privacy_core.doubling import DoublingSum
+from bandana.privacy_core.factorized import FactorizedSum
 from bandana.privacy_core.ledger import BudgetExceeded, Carried, Ledger, LiveLedger, Release, Span
-from bandana.privacy_core.matrices import EQUAL, GOE, JointGaussian, SymmetricGaussian
-from bandana.privacy_core.mechanisms import (
+from bandana.privacy_core.noise.matrices import EQUAL, GOE, JointGaussian, SymmetricGaussian
+from bandana.privacy_core.noise.mechanisms import (
     DiscreteGaussian,
     Exact,
     Gaussian,
@@ -40,10 +43,7 @@ from bandana.privacy_core.mechanisms import (
     is_selection,
     without_noise,
 )
-from bandana.privacy_core.noise import ContinuousNoise, NoiseSource, NoNoise, ReproducibleNoise, SecureNoise
-from bandana.privacy_core.participation import Participation
-from bandana.privacy_core.scripted import ScriptedLedger
-from bandana.privacy_core.selections import (
+from bandana.privacy_core.noise.selections import (
     AboveThreshold,
     Exponential,
     NoisyMax,
@@ -51,12 +51,12 @@ from bandana.privacy_core.selections import (
     RandomizedResponse,
     Selection,
 )
-from bandana.privacy_core.shuffled import ShuffledBits
-from bandana.privacy_core.stacked import StackedGaussian, StackedLaplace, stacked_pairs
-from bandana.privacy_core.structures import Factorized, Mixture, Releases, Structure, Tree
+from bandana.privacy_core.noise.shuffled import ShuffledBits
+from bandana.privacy_core.noise.sources import ContinuousNoise, NoiseSource, NoNoise, ReproducibleNoise, SecureNoise
+from bandana.privacy_core.noise.stacked import StackedGaussian, StackedLaplace, stacked_pairs
+from bandana.privacy_core.scripted import ScriptedLedger
 from bandana.privacy_core.sums import LocalSum, OpenPhase, PhaseSum, PhaseTotal, PrivateSum
 from bandana.privacy_core.tree import TreeSum
-from bandana.privacy_core.user_structures import ByUsers
 
 __all__ = [
     "EQUAL", "GOE", "ZCDP", "AboveThreshold", "ApproxDP", "Ball", "BoundedEvent", "BoundedRangeEvent", "BudgetExceeded",

@@ -24,14 +24,14 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg.blas import daxpy, dgemv, dger
 
+from bandana.privacy_core.accounting.events import GaussianEvent, NonPrivateEvent
+from bandana.privacy_core.accounting.factorization import BufferedFactorization, DenseFactorization, Factorization, factorize
+from bandana.privacy_core.accounting.structures import Factorized
 from bandana.privacy_core.arrays import FloatArray, IntArray
 from bandana.privacy_core.checks import at_least
-from bandana.privacy_core.events import GaussianEvent, NonPrivateEvent
-from bandana.privacy_core.factorization import BufferedFactorization, DenseFactorization, Factorization, factorize
 from bandana.privacy_core.ledger import Carried, Ledger, Span
-from bandana.privacy_core.matrices import PackedGaussian
-from bandana.privacy_core.mechanisms import Gaussian, Mechanism
-from bandana.privacy_core.structures import Factorized
+from bandana.privacy_core.noise.matrices import PackedGaussian
+from bandana.privacy_core.noise.mechanisms import Gaussian, Mechanism
 from bandana.privacy_core.sums import RunningSum, count
 
 
@@ -57,7 +57,7 @@ class Rows(NamedTuple):
 
 @dataclass(frozen=True)
 class FactorizedSum(RunningSum[Rows]):
-    """The running sum of `n_steps` steps through a column-normalized factorization (`bandana.privacy_core.factorization`).
+    """The running sum of `n_steps` steps through a column-normalized factorization (`accounting.factorization`).
 
     At T = 1024 the largest noise variance is 9.5 in units of one release, against 110 for a tree of 11 nodes at equal mu;
     no factorization has less than 8.5.

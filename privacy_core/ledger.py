@@ -20,19 +20,19 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from bandana.privacy_core.accounting import account
+from bandana.privacy_core.accounting.accountant import account
+from bandana.privacy_core.accounting.book import Book, Sequence, shared_span
+from bandana.privacy_core.accounting.curve import PrivacyCurve
+from bandana.privacy_core.accounting.events import ConcentratedEvent, Event, GaussianEvent, NonPrivateEvent, PureEvent
+from bandana.privacy_core.accounting.factorization import Factorization
+from bandana.privacy_core.accounting.guarantees import Guarantee, Relation, TrustModel
+from bandana.privacy_core.accounting.participation import Participation
+from bandana.privacy_core.accounting.spending import Spending, cost_of, exceeds, filterable, spent_as
+from bandana.privacy_core.accounting.users import worst_user
 from bandana.privacy_core.arrays import FloatArray, IntArray
-from bandana.privacy_core.book import Book, Sequence, shared_span
 from bandana.privacy_core.checks import at_least
-from bandana.privacy_core.curve import PrivacyCurve
-from bandana.privacy_core.events import ConcentratedEvent, Event, GaussianEvent, NonPrivateEvent, PureEvent
-from bandana.privacy_core.factorization import Factorization
-from bandana.privacy_core.guarantees import Guarantee, Relation, TrustModel
-from bandana.privacy_core.mechanisms import Mechanism
-from bandana.privacy_core.noise import ContinuousNoise, NoiseSource
-from bandana.privacy_core.participation import Participation
-from bandana.privacy_core.spending import Spending, cost_of, exceeds, filterable, spent_as
-from bandana.privacy_core.users import worst_user
+from bandana.privacy_core.noise.mechanisms import Mechanism
+from bandana.privacy_core.noise.sources import ContinuousNoise, NoiseSource
 
 
 class Span(NamedTuple):
@@ -142,7 +142,7 @@ class LiveLedger:
       n_reps: number of replicates.
       noise: the only generator of privacy noise in a run.
       budget: no record may spend more than this; None sets no limit. GDP, RDP, zCDP, pure or (epsilon, delta); a filter,
-        valid with adaptively chosen noise, spans and stopping (`bandana.privacy_core.spending`).
+        valid with adaptively chosen noise, spans and stopping (`bandana.privacy_core.accounting.spending`).
       keeps_transcript: whether `transcript` keeps what was released.
       trust: who sees the data, which the run's owner must ensure; it is written on the guarantee.
       n_records: length of the stream, to refuse spans outside it; None where it is not known.

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from bandana.privacy_core.arrays import FloatArray, IntArray
 from bandana.privacy_core.ledger import Carried, Release, Span
-from bandana.privacy_core.mechanisms import Mechanism, without_noise
+from bandana.privacy_core.noise.mechanisms import Mechanism, without_noise
 
 
 class ScriptedLedger:

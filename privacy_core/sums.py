@@ -26,7 +26,7 @@ import numpy as np
 from bandana.privacy_core.arrays import FloatArray, IntArray
 from bandana.privacy_core.checks import at_least
 from bandana.privacy_core.ledger import Ledger, Span
-from bandana.privacy_core.mechanisms import Mechanism
+from bandana.privacy_core.noise.mechanisms import Mechanism
 
 M = TypeVar("M")
 

@@ -6,8 +6,8 @@ import pytest
 from documentation import ROOT, blocks
 
 from bandana.algorithms.catalog import CATALOG, names
-from bandana.flows.spec.environment_kinds import environments_of
-from bandana.flows.spec.plan import cells_of
+from bandana.flows.plan.plan import cells_of
+from bandana.flows.problems.kinds import environments_of
 from bandana.flows.spec.spec import load_spec
 
 PAGES = sorted((ROOT / "docs" / "algorithms").glob("*.md"))

@@ -17,8 +17,8 @@ from typer.testing import CliRunner
 from bandana.audits.documents.form import json_schema
 from bandana.flows.cli import app
 from bandana.flows.commands.lookup import kinds
-from bandana.flows.spec.environment_kinds import environments_of
-from bandana.flows.spec.plan import cells_of
+from bandana.flows.plan.plan import cells_of
+from bandana.flows.problems.kinds import environments_of
 from bandana.flows.spec.spec import Spec, load_spec
 
 DOCS = ROOT / "docs"

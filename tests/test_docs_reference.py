@@ -13,7 +13,7 @@ import bandana.primitives
 import bandana.privacy_core
 import bandana.testing
 from bandana.algorithms.catalog import CATALOG
-from bandana.flows.spec.plan import played_cells
+from bandana.flows.plan.plan import played_cells
 from bandana.flows.spec.spec import load_spec
 
 DOCS = ROOT / "docs"
@@ -74,7 +74,7 @@ def test_every_name_on_a_page_by_use_exists_and_is_explained(hooks):
                 module, _, short = name.rpartition(".")
                 assert hasattr(importlib.import_module(module), short), name
                 assert api._public(ROOT, module)[short], f"{name} has no docstring to show"
-    part = hooks("api_doors").Part("x", "", ("bandana.privacy_core.noise: Nose",))
+    part = hooks("api_doors").Part("x", "", ("bandana.privacy_core.noise.sources: Nose",))
     with pytest.raises(LookupError, match=r"bandana\.privacy_core\.noise has no 'Nose'"):
         api.listed(ROOT, part)
     with pytest.raises(LookupError, match=r"no module bandana\.privacy_core\.nose"):

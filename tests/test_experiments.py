@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bandana.algorithms.catalog import CATALOG
-from bandana.flows.spec.plan import Cell, played_cells
+from bandana.flows.plan.plan import Cell, played_cells
 from bandana.flows.spec.spec import load_spec
 from benchmarks.verdicts import verdicts
 

@@ -106,7 +106,12 @@ def candidates():
     """Mutations of a few real files."""
     sources = {
         path: (page.ROOT / path).read_text(encoding="utf-8")
-        for path in ("privacy_core/clipping.py", "privacy_core/gaussian.py", "privacy_core/ledger.py", "flows/spec/spec.py")
+        for path in (
+            "privacy_core/clipping.py",
+            "privacy_core/accounting/gaussian.py",
+            "privacy_core/ledger.py",
+            "flows/spec/spec.py",
+        )
     }
     return sources, [mutation for path, source in sources.items() for mutation in mutations(path, source)]
 
@@ -124,9 +129,11 @@ def test_the_choice_depends_on_the_seed_alone(candidates):
 
 def test_an_edit_leaves_the_choice_in_other_files_as_it_is(candidates):
     sources, found = candidates
-    edited = "def extra(epsilon):\n    return epsilon < 1\n\n\n" + sources["privacy_core/gaussian.py"]
-    again = [m for m in found if m.path != "privacy_core/gaussian.py"] + mutations("privacy_core/gaussian.py", edited)
-    sources_after = {**sources, "privacy_core/gaussian.py": edited}
+    edited = "def extra(epsilon):\n    return epsilon < 1\n\n\n" + sources["privacy_core/accounting/gaussian.py"]
+    again = [m for m in found if m.path != "privacy_core/accounting/gaussian.py"] + mutations(
+        "privacy_core/accounting/gaussian.py", edited
+    )
+    sources_after = {**sources, "privacy_core/accounting/gaussian.py": edited}
     before = {m.name for group in choose(found, sources.__getitem__, 3, 4).values() for m in group}
     after = {m.name for group in choose(again, sources_after.__getitem__, 3, 4).values() for m in group}
     assert len(before - after) <= 1

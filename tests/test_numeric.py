@@ -72,7 +72,11 @@ def test_what_computes_is_found(tmp_path, code, expected):
 
 @pytest.mark.parametrize(
     "module",
-    ["bandana.privacy_core.factorization", "bandana.algorithms.bandits.capri.projection", "bandana.audits.bounds.samples"],
+    [
+        "bandana.privacy_core.accounting.factorization",
+        "bandana.algorithms.bandits.capri.projection",
+        "bandana.audits.bounds.samples",
+    ],
 )
 def test_what_takes_from_a_module_that_computes_is_sensitive(tmp_path, module):
     package, _, name = module.rpartition(".")

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from bandana.audits.faults.catalog import CONTROLS
 from bandana.flows.cli import app
-from bandana.flows.spec.plan import cells_of
+from bandana.flows.plan.plan import cells_of
 from bandana.flows.spec.spec import load_spec
 
 FOLDER = ROOT / "docs" / "papers"

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bandana.flows.spec.plan import cells_of
+from bandana.flows.plan.plan import cells_of
 from bandana.flows.spec.spec import parse_spec
 from benchmarks import rates
 

@@ -45,7 +45,7 @@ def _widest_in_l1(dimension: int) -> tuple[FloatArray, FloatArray]:
     """Unit vectors x, x' that move the upper triangle of x x^T together with x itself most, in L1.
 
     x = p cos t + q sin t and x' = -p cos t + q sin t with p and q constant on the first half of the coordinates and on the
-    second: those of `bandana.privacy_core.sensitivities.pair_l1_witness`.
+    second: those of `bandana.privacy_core.noise.sensitivities.pair_l1_witness`.
     """
     k = dimension // 2
     halves = np.repeat([1 / math.sqrt(k), 1 / math.sqrt(dimension - k)], [k, dimension - k])

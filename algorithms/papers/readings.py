@@ -12,16 +12,16 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from bandana.algorithms.papers import dubey, pavlovic
-from bandana.privacy_core.matrices import EQUAL, GOE, JointGaussian
-from bandana.privacy_core.mechanisms import Laplace, Mechanism
-from bandana.privacy_core.sensitivities import (
+from bandana.privacy_core.noise.matrices import EQUAL, GOE, JointGaussian
+from bandana.privacy_core.noise.mechanisms import Laplace, Mechanism
+from bandana.privacy_core.noise.sensitivities import (
     matrix_l1_bound,
     pair_l1_bound,
     pair_l1_witness,
     pair_mu_squared,
     square_entry_mu_squared,
 )
-from bandana.privacy_core.stacked import StackedLaplace
+from bandana.privacy_core.noise.stacked import StackedLaplace
 
 Values = Mapping[str, Any]
 """Parameters by name, as `bandana calibrate` lists them."""

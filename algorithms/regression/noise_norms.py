@@ -1,6 +1,6 @@
 r"""Bounds on the noise of stacked sums of (x x^T, y x), which decide how far a regression is shifted and how wide it is.
 
-All are for a block of share 1 with a vector ratio of 1 (`bandana.privacy_core.stacked`), and scale with both.
+All are for a block of share 1 with a vector ratio of 1 (`bandana.privacy_core.noise.stacked`), and scale with both.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from scipy.optimize import brentq
 from bandana.algorithms.protocol import FloatArray
 from bandana.audits.bounds.bound import QuantityKind
 from bandana.audits.bounds.methods import METHODS, bound, named
-from bandana.privacy_core import gaussian
+from bandana.privacy_core.accounting import gaussian
 from bandana.privacy_core.checks import at_least, positive, probability
 
 LARGEST_FACTOR = 64.0

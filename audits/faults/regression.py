@@ -25,7 +25,7 @@ from bandana.audits.faults.releases import (
     uneven,
 )
 from bandana.privacy_core import FactorizedSum, Ledger, Mechanism, PhaseSum, PhaseTotal, Span, TreeSum
-from bandana.privacy_core.factorization import DenseFactorization, square_root_coefficients
+from bandana.privacy_core.accounting.factorization import DenseFactorization, square_root_coefficients
 from bandana.privacy_core.sums import Counted, RunningSum
 
 # --- sums that are wrong -------------------------------------------------------------------------------------------------

@@ -32,7 +32,7 @@ from bandana.privacy_core import (
     SymmetricGaussian,
     TreeSum,
 )
-from bandana.privacy_core.factorization import square_root_coefficients
+from bandana.privacy_core.accounting.factorization import square_root_coefficients
 from bandana.privacy_core.sums import Counted
 
 # --- noise that is not as declared ---------------------------------------------------------------------------------------

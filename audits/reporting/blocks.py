@@ -85,7 +85,7 @@ def verdict_badge(verdict: str, strength: str | None = None) -> Cell:
 
     Args:
       verdict: of an audit.
-      strength: of its promise, see `bandana.audits.reporting.strength`.
+      strength: of its promise, see `bandana.audits.reporting.sections.strength`.
     """
     passed = "good" if strength == "strong" else "quiet"
     return badge(verdict, {"PASS": passed, "NOT REFUTED": passed, "FAIL": "bad"}.get(verdict, "unsure"))

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from bandana.audits.documents.comparison import Comparison
-from bandana.audits.reporting import origin, regret_plots
+from bandana.audits.reporting import origin
 from bandana.audits.reporting.blocks import (
     Block,
     Cell,
@@ -23,10 +23,11 @@ from bandana.audits.reporting.blocks import (
     span,
     table_block,
 )
-from bandana.audits.reporting.drawing import ROLES
+from bandana.audits.reporting.figures import regret_plots
+from bandana.audits.reporting.figures.drawing import ROLES
 from bandana.audits.reporting.kinds import KINDS, Document, Kind
 from bandana.audits.reporting.numbers import NONE, number, symbol_of
-from bandana.audits.reporting.power import factor_of
+from bandana.audits.reporting.sections.power import factor_of
 
 _TONES = {"new": "unsure", "gone": "unsure", "changed": "unsure", "same": "quiet"}
 _STATUS = ("new", "gone", "changed", "same")

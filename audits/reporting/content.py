@@ -28,18 +28,18 @@ from bandana.audits.reporting.blocks import (
     table_block,
     verdict_badge,
 )
-from bandana.audits.reporting.checklist import checklist
-from bandana.audits.reporting.counterexamples import deterministic
 from bandana.audits.reporting.document import REPORT, broken_order, contradictions_of_report, has_ledger, times_of_report
 from bandana.audits.reporting.kinds import KINDS, Document, Kind
-from bandana.audits.reporting.label import TRUST, label
-from bandana.audits.reporting.measurement import measurement
 from bandana.audits.reporting.numbers import NONE, number, unit_of
-from bandana.audits.reporting.power import power
-from bandana.audits.reporting.regret_details import regret_details
-from bandana.audits.reporting.strength import is_secure, promise_of, strength_line, strength_of
-from bandana.audits.reporting.summary import glossary, main_number, summary
-from bandana.audits.reporting.utility import utility
+from bandana.audits.reporting.sections.checklist import checklist
+from bandana.audits.reporting.sections.counterexamples import deterministic
+from bandana.audits.reporting.sections.label import TRUST, label
+from bandana.audits.reporting.sections.measurement import measurement
+from bandana.audits.reporting.sections.power import power
+from bandana.audits.reporting.sections.regret_details import regret_details
+from bandana.audits.reporting.sections.strength import is_secure, promise_of, strength_line, strength_of
+from bandana.audits.reporting.sections.summary import glossary, main_number, summary
+from bandana.audits.reporting.sections.utility import utility
 
 _Planned = tuple[str, str, Callable[[Document], list[Block]], bool]
 """Id, title and writer of a section, and whether the report has it."""

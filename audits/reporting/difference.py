@@ -14,7 +14,7 @@ from bandana.audits.reporting.changes import COMPARISON
 from bandana.audits.reporting.document import cells_of
 from bandana.audits.reporting.intervals import Mean, unpaired_interval
 from bandana.audits.reporting.numbers import name_of, number
-from bandana.audits.reporting.power import factor_of
+from bandana.audits.reporting.sections.power import factor_of
 
 Document = dict[str, Any]
 _AGREE = 1e-9

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from bandana.audits.reporting import origin
 from bandana.audits.reporting.blocks import name_images
 from bandana.audits.reporting.document import kind_of, validate
-from bandana.audits.reporting.drawing import ROLES
+from bandana.audits.reporting.figures.drawing import ROLES
 from bandana.audits.reporting.kinds import Document
 
 if TYPE_CHECKING:

@@ -50,9 +50,9 @@ from bandana.privacy_core import (
     ScriptedLedger,
     account,
 )
-from bandana.privacy_core.accounting import accounted_mu
-from bandana.privacy_core.factorization import Factorization
-from bandana.privacy_core.returning import squared_sensitivities
+from bandana.privacy_core.accounting.accountant import accounted_mu
+from bandana.privacy_core.accounting.factorization import Factorization
+from bandana.privacy_core.accounting.returning import squared_sensitivities
 
 _ROUNDING = 1e-9
 

@@ -19,9 +19,9 @@ it is 0 the noise is a linear combination of earlier noise, and that combination
 run in two halves of different seeds, and a column of one is compared with that of the other: noise that an algorithm draws
 from a seed of its own repeats.
 
-A selection (`bandana.privacy_core.selections`) adds nothing to its value; what is looked at is its outcome, whose declared
-probabilities given the value and everything before are known: a uniform draw within the outcome's share of [0, 1] is
-uniform.
+A selection (`bandana.privacy_core.noise.selections`) adds nothing to its value; what is looked at is its outcome, whose
+declared probabilities given the value and everything before are known: a uniform draw within the outcome's share of [0, 1]
+is uniform.
 
 What a clean result proves: together with the deterministic audit, the hypotheses of the composition theorem for the
 runs that were looked at. Each exact value moves within its sensitivity; each noise is fresh and as large as declared, up to
@@ -61,7 +61,7 @@ from bandana.privacy_core import (
     is_selection,
 )
 from bandana.privacy_core.checks import at_least, probability
-from bandana.privacy_core.shuffled import ones_below
+from bandana.privacy_core.noise.shuffled import ones_below
 
 _EXACT = 1e-9
 _BITS = 2.0**-53

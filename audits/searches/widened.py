@@ -17,7 +17,7 @@ from scipy import stats
 
 from bandana.algorithms.protocol import FloatArray, IntArray
 from bandana.privacy_core import Carried, DiscreteGaussian, LiveLedger, Mechanism, NoiseSource, Span, is_selection
-from bandana.privacy_core.mechanisms import GaussianLaw, Scaled
+from bandana.privacy_core.noise.mechanisms import GaussianLaw, Scaled
 
 WIDER = 3.0
 NEVER, FIRST_READER = -1, -2

@@ -17,7 +17,7 @@ from bandana.algorithms.environments.worst_pools import POOL_KERNEL, SMOOTH, wor
 from bandana.algorithms.problem import CONTEXTUAL, EPISODIC, KERNEL, LINEAR, MIXTURE, POOLED, Problem
 from bandana.audits.seeds import derive
 from bandana.privacy_core import ZCDP, ApproxDP, Guarantee, Interval, Participation, PureDP, RenyiDP
-from bandana.privacy_core.accounting import accounted_mu
+from bandana.privacy_core.accounting.accountant import accounted_mu
 
 UNIT = Interval(0.0, 1.0)
 _TRIES, _FEW, _STEPS = 3, 64, 8

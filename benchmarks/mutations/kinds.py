@@ -55,7 +55,9 @@ _EVERY = r"^"
 
 KINDS = (
     Kind(
-        "calibrate", (*_CORE("accounting", "factorization*"), "privacy_core/sensitivities.py", "algorithms/papers/*"), _EVERY
+        "calibrate",
+        (*_CORE("accounting", "factorization*"), "privacy_core/noise/sensitivities.py", "algorithms/papers/*"),
+        _EVERY,
     ),
     Kind("calibrate", ("algorithms/*/entries.py", "algorithms/rl/*/forms*.py"), _EVERY),
     Kind(
@@ -72,13 +74,13 @@ KINDS = (
     ),
     Kind(
         "spec checks",
-        ("flows/spec/*spec*.py", "flows/running/settings.py", "flows/suites/gate.py", "privacy_core/checks.py"),
+        ("flows/spec/*spec*.py", "flows/folder/settings.py", "flows/results/gate.py", "privacy_core/checks.py"),
         _EVERY,
     ),
     Kind("spec checks", ("algorithms/*", "privacy_core/*"), r"__post_init__|_check|checked"),
     Kind(
         "seeds",
-        ("flows/*", "algorithms/*", "audits/*", "privacy_core/noise.py"),
+        ("flows/*", "algorithms/*", "audits/*", "privacy_core/noise/sources.py"),
         r"_?seed$",
         r"seed|[Ss]pawn|coin|generator",
     ),
@@ -104,7 +106,7 @@ KINDS = (
     ),
     Kind("record spans", _CORE("ledger", "book", "doubling"), _EVERY),
     Kind("record spans", ("privacy_core/*", *_ALGORITHMS), r"push|\.close$", r"records|[Ss]pan|carried|n_records|\.stop\b"),
-    Kind("noise sharing", ("privacy_core/noise.py", "privacy_core/tree.py", "audits/searches/noise.py"), _EVERY),
+    Kind("noise sharing", ("privacy_core/noise/sources.py", "privacy_core/tree.py", "audits/searches/noise.py"), _EVERY),
     Kind(
         "noise sharing",
         ("privacy_core/*", "audits/faults/releases.py"),

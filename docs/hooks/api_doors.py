@@ -49,7 +49,7 @@ DOORS = (
                     "bandana.flows.api.run: run load",
                     "bandana.flows.annexes.anything.api: audit Audit",
                     "bandana.flows.api.result: Result Difference",
-                    "bandana.flows.spec.mistakes: SpecError",
+                    "bandana.flows.texts.mistakes: SpecError",
                 ),
             ),
             Part(
@@ -78,24 +78,24 @@ DOORS = (
                 "Numbers and vectors",
                 "Noise on a value.",
                 (
-                    "bandana.privacy_core.mechanisms: Gaussian Laplace DiscreteGaussian Exact",
-                    "bandana.privacy_core.mechanisms: Mechanism is_selection without_noise",
+                    "bandana.privacy_core.noise.mechanisms: Gaussian Laplace DiscreteGaussian Exact",
+                    "bandana.privacy_core.noise.mechanisms: Mechanism is_selection without_noise",
                 ),
             ),
             Part(
                 "Matrices and regressions",
                 "Noise on symmetric matrices, alone or with a vector.",
                 (
-                    "bandana.privacy_core.matrices: SymmetricGaussian JointGaussian",
-                    "bandana.privacy_core.stacked",
+                    "bandana.privacy_core.noise.matrices: SymmetricGaussian JointGaussian",
+                    "bandana.privacy_core.noise.stacked",
                 ),
             ),
             Part(
                 "Choices",
                 "A vector of scores goes in, the number of one of them comes out.",
                 (
-                    "bandana.privacy_core.selections: Exponential NoisyMax PermuteAndFlip RandomizedResponse",
-                    "bandana.privacy_core.selections: AboveThreshold Selection",
+                    "bandana.privacy_core.noise.selections: Exponential NoisyMax PermuteAndFlip RandomizedResponse",
+                    "bandana.privacy_core.noise.selections: AboveThreshold Selection",
                 ),
             ),
             Part(
@@ -106,11 +106,13 @@ DOORS = (
                     "bandana.privacy_core.tree: TreeSum",
                     "bandana.privacy_core.factorized: FactorizedSum",
                     "bandana.privacy_core.doubling: DoublingSum",
-                    "bandana.privacy_core.factorization: factorize",
+                    "bandana.privacy_core.accounting.factorization: factorize",
                 ),
             ),
             Part(
-                "The shuffle model", "Bits that a trusted shuffler mixes.", ("bandana.privacy_core.shuffled: ShuffledBits",)
+                "The shuffle model",
+                "Bits that a trusted shuffler mixes.",
+                ("bandana.privacy_core.noise.shuffled: ShuffledBits",),
             ),
             Part(
                 "What one record may contribute",
@@ -120,7 +122,7 @@ DOORS = (
             Part(
                 "Where noise comes from",
                 "Reproducible noise for experiments, a secure source for private data.",
-                ("bandana.privacy_core.noise",),
+                ("bandana.privacy_core.noise.sources",),
             ),
         ),
     ),
@@ -142,28 +144,30 @@ DOORS = (
                 "Accounting",
                 "From events to a guarantee, and from a guarantee to the least noise.",
                 (
-                    "bandana.privacy_core.accounting",
-                    "bandana.privacy_core.curve",
+                    "bandana.privacy_core.accounting.accountant",
+                    "bandana.privacy_core.accounting.curve",
                 ),
             ),
             Part(
                 "Promises",
                 "The privacy definitions, with exact conversions between them.",
-                ("bandana.privacy_core.guarantees",),
+                ("bandana.privacy_core.accounting.guarantees",),
             ),
-            Part("Events", "What one release costs the record that it touches.", ("bandana.privacy_core.events",)),
+            Part(
+                "Events", "What one release costs the record that it touches.", ("bandana.privacy_core.accounting.events",)
+            ),
             Part(
                 "How releases touch a record",
                 "Structures that noise is calibrated to.",
-                ("bandana.privacy_core.structures",),
+                ("bandana.privacy_core.accounting.structures",),
             ),
             Part(
                 "Users with several records",
                 "What a user pays who returns.",
                 (
-                    "bandana.privacy_core.participation",
-                    "bandana.privacy_core.user_structures",
-                    "bandana.privacy_core.users",
+                    "bandana.privacy_core.accounting.participation",
+                    "bandana.privacy_core.accounting.user_structures",
+                    "bandana.privacy_core.accounting.users",
                 ),
             ),
             Part(
@@ -446,7 +450,7 @@ DOORS = (
                     "bandana.audits.reporting.render: render_html render_pdf",
                     "bandana.audits.reporting.document: validate",
                     "bandana.audits.reporting.difference: compare difference",
-                    "bandana.audits.reporting.strength: Promise Strength strength_of odds right_guesses",
+                    "bandana.audits.reporting.sections.strength: Promise Strength strength_of odds right_guesses",
                     "bandana.flows.annexes.compliance.registry.entry: registry_entry RegistryError",
                 ),
             ),

@@ -11,7 +11,7 @@ from algorithm_parameters import PAGES, PLACE
 from bandana.algorithms.catalog import CATALOG
 from bandana.algorithms.entry import Entry
 from bandana.algorithms.problem import FINITE, LINEAR
-from bandana.flows.spec.plan import played_cells
+from bandana.flows.plan.plan import played_cells
 from bandana.flows.spec.spec import load_spec
 
 TABLE = re.compile(r"^<!-- choose: ([\w-]+) -->$", re.MULTILINE)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bandana.flows.api.latex_table import table
-from bandana.flows.spec.mistakes import SpecError
+from bandana.flows.texts.mistakes import SpecError
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -14,12 +14,12 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from bandana.algorithms.protocol import FloatArray
-from bandana.audits.reporting import drawing
+from bandana.audits.reporting.figures import drawing
 from bandana.flows.api import pgf
-from bandana.flows.spec.mistakes import SpecError
-from bandana.flows.spec.plan import Cell
-from bandana.flows.spec.roles import Role
-from bandana.flows.suites.comparisons import twin_of
+from bandana.flows.plan.plan import Cell
+from bandana.flows.plan.roles import Role
+from bandana.flows.results.comparisons import twin_of
+from bandana.flows.texts.mistakes import SpecError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import yaml
 
-from bandana.flows.spec.mistakes import SpecError
 from bandana.flows.spec.spec import Spec, load_spec, parse_spec
+from bandana.flows.texts.mistakes import SpecError
 
 _PLAIN = (str, int, float, bool, type(None))
 

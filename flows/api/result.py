@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from bandana.audits.reporting.intervals import caution, paired_interval
 from bandana.flows.api import tables
-from bandana.flows.running.settings import DataFolder
-from bandana.flows.running.store import Store
-from bandana.flows.spec.mistakes import SpecError, unknown
-from bandana.flows.spec.plan import Cell, Plan
-from bandana.flows.suites import comparisons
-from bandana.flows.suites.play import is_played
-from bandana.flows.suites.report_document import assemble, write
-from bandana.flows.suites.summaries import summarize_cell
-from bandana.flows.suites.work import audit_entry, stored_audit
+from bandana.flows.folder.settings import DataFolder
+from bandana.flows.folder.store import Store
+from bandana.flows.plan.plan import Cell, Plan
+from bandana.flows.results import comparisons
+from bandana.flows.results.report_document import assemble, write
+from bandana.flows.results.summaries import summarize_cell
+from bandana.flows.texts.mistakes import SpecError, unknown
+from bandana.flows.work.audits import audit_entry, stored_audit
+from bandana.flows.work.play import is_played
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -92,7 +92,7 @@ class Result:
         `regret_high`, quantiles `regret_q10`, `regret_q50`, `regret_q90`, and `caution`, why the interval may be too short;
         on logged data what the final policy is worth, `value_ips`, `value_snips`, `value_dr`, with `_low` and `_high`;
         of tests for the best arm `test_rounds`, `test_undecided`, `test_wrong`, `test_error_bound`, `test_least` (see
-        `bandana.flows.suites.decisions`);
+        `bandana.flows.results.decisions`);
         `mu_claimed`, `mu_accounted`, `mu_measured`, the same three of `epsilon` at `delta`, and `verdict`. What was not
         audited, is not private, or is withheld, since it is regret on private data, is missing.
         """

@@ -8,16 +8,17 @@ from typing import Any, Literal
 
 from bandana.flows.api.reading import read
 from bandana.flows.api.result import Result
-from bandana.flows.running.settings import DataFolder, data_root, n_workers
+from bandana.flows.folder.settings import DataFolder, data_root, n_workers
+from bandana.flows.folder.store import write_whole
+from bandana.flows.own.data import pinned
+from bandana.flows.plan.plan import Plan, is_small
+from bandana.flows.results import old_results
 from bandana.flows.running.side_by_side import Workers
-from bandana.flows.running.store import write_whole
-from bandana.flows.spec.mistakes import SpecError
-from bandana.flows.spec.own_data import pinned
-from bandana.flows.spec.plan import Plan, is_small
 from bandana.flows.spec.spec import Spec, load_spec, standing_alone
-from bandana.flows.suites import old_results, steps
-from bandana.flows.suites.work import check_audits
+from bandana.flows.suites import steps
+from bandana.flows.texts.mistakes import SpecError
 from bandana.flows.tracking.tracker import Tracker
+from bandana.flows.work.audits import check_audits
 
 _LOCAL, _PROCESSES = "local", "processes"
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
+    from bandana.flows.plan.plan import Plan
     from bandana.flows.running.executors import Resources
-    from bandana.flows.spec.plan import Plan
 
 _MOST_MEASURED = 100
 """Cells that short trials measure, about a second each."""
@@ -45,10 +45,10 @@ def ask(
     """
     if is_agreed:
         return
+    from bandana.flows.folder.settings import n_workers
     from bandana.flows.queries.cost import DAY, may_take_days
     from bandana.flows.queries.explain import duration, explain
-    from bandana.flows.running.settings import n_workers
-    from bandana.flows.spec.mistakes import SpecError
+    from bandana.flows.texts.mistakes import SpecError
 
     shared = (resources.workers if resources is not None else None) or n_workers()
     seconds, about = audit_seconds / shared, "about"

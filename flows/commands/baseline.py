@@ -10,10 +10,10 @@ import typer
 
 from bandana.flows.commands.failures import failures
 from bandana.flows.commands.options import Data, Debug, open_data
-from bandana.flows.running.settings import DataFolder
+from bandana.flows.folder.settings import DataFolder
 
 if TYPE_CHECKING:
-    from bandana.flows.suites.baseline import Baseline
+    from bandana.flows.results.baseline import Baseline
 
 
 def baseline(
@@ -24,7 +24,7 @@ def baseline(
 ) -> None:
     """Record the present results as the baseline that later ones are held against; nothing is computed anew."""
     with failures(debug):
-        from bandana.flows.spec.mistakes import SpecError
+        from bandana.flows.texts.mistakes import SpecError
 
         if (spec is None) is not all_:
             raise SpecError("record the baseline of one: a SPEC, or the whole catalog with --all")
@@ -33,12 +33,12 @@ def baseline(
 
 
 def _record_spec(path: Path, folder: DataFolder) -> None:
-    from bandana.flows.running.store import Store
-    from bandana.flows.spec.mistakes import SpecError
-    from bandana.flows.spec.own_data import pinned
-    from bandana.flows.spec.plan import Plan
+    from bandana.flows.folder.store import Store
+    from bandana.flows.own.data import pinned
+    from bandana.flows.plan.plan import Plan
+    from bandana.flows.results import baseline as baselines
     from bandana.flows.spec.spec import load_spec
-    from bandana.flows.suites import baseline as baselines
+    from bandana.flows.texts.mistakes import SpecError
 
     plan = Plan.of(pinned(load_spec(path), folder.root))
     spec = plan.spec
@@ -56,9 +56,9 @@ def _record_spec(path: Path, folder: DataFolder) -> None:
 
 def _record_catalog(folder: DataFolder) -> None:
     from bandana.audits.evidence import UnusableEvidence, read
-    from bandana.flows.spec.mistakes import SpecError
-    from bandana.flows.suites import baseline as baselines
+    from bandana.flows.results import baseline as baselines
     from bandana.flows.suites.audit_all import SUITE
+    from bandana.flows.texts.mistakes import SpecError
 
     outcomes = {}
     for path in sorted((folder.suite(SUITE) / "evidence").glob("*.npz")):
@@ -73,7 +73,7 @@ def _record_catalog(folder: DataFolder) -> None:
 
 
 def _write(found: Baseline, place: Path, folder: DataFolder) -> None:
-    from bandana.flows.suites import baseline as baselines
+    from bandana.flows.results import baseline as baselines
     from bandana.flows.tracking.tracker import Tracker
 
     had = place.exists()

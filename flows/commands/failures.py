@@ -24,7 +24,7 @@ class failures:  # noqa: N801  (read as: with failures(debug))
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         if error is None or isinstance(error, typer.Exit | SystemExit) or self._debug:
             return
-        from bandana.flows.spec.mistakes import fitted
+        from bandana.flows.texts.mistakes import fitted
 
         message, code = explain(error)
         typer.echo(f"error: {fitted(message)}", err=True)
@@ -34,9 +34,9 @@ class failures:  # noqa: N801  (read as: with failures(debug))
 def explain(error: BaseException) -> tuple[str, int]:
     """What to tell the user of a failure, and the exit code."""
     from bandana.flows.keys.identity import OtherCodeError
-    from bandana.flows.running.prefect_health import ServerError
-    from bandana.flows.spec.mistakes import BookError, SpecError
-    from bandana.flows.tracking.errors import TrackingError
+    from bandana.flows.servers.prefect_health import ServerError
+    from bandana.flows.texts.mistakes import BookError, SpecError
+    from bandana.flows.tracking.store.errors import TrackingError
 
     chain = [error]
     while (cause := chain[-1].__cause__ or chain[-1].__context__) is not None and cause not in chain:

@@ -31,7 +31,7 @@ def list_(
     """List the algorithms, and which is best where by the last leaderboard; or show one with a spec to start from."""
     with failures(debug):
         from bandana.flows.queries import catalog
-        from bandana.flows.spec.mistakes import SpecError
+        from bandana.flows.texts.mistakes import SpecError
 
         entries = catalog.selected(model, family)
         if name is not None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from bandana.flows.running.settings import ANONYMOUS, DataFolder
+from bandana.flows.folder.settings import ANONYMOUS, DataFolder
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -103,7 +103,7 @@ def console(width: int) -> Console:
 
 def open_data(data: Path | None) -> DataFolder:
     """The data folder; one that cannot be made is the user's mistake."""
-    from bandana.flows.spec.mistakes import SpecError
+    from bandana.flows.texts.mistakes import SpecError
 
     try:
         return DataFolder.open(data)

@@ -13,7 +13,7 @@ from bandana.flows.commands.options import Data, Debug, echo, open_data
 from bandana.flows.commands.suites import suites_of
 
 if TYPE_CHECKING:
-    from bandana.flows.running.settings import DataFolder
+    from bandana.flows.folder.settings import DataFolder
     from bandana.flows.tracking.tracker import Tracker
 
 
@@ -24,7 +24,7 @@ def ui(
 ) -> None:
     """Open MLflow's pages on this machine (loopback only), and print where each suite is compared."""
     with failures(debug):
-        from bandana.flows.running.loopback import HOST
+        from bandana.flows.servers.loopback import HOST
 
         folder = open_data(data)
         folder.prepare()
@@ -59,8 +59,8 @@ def _links(folder: DataFolder, tracker: Tracker, base: str) -> list[str]:
 
 def _need_free(port: int) -> None:
     """Refuses a port that somebody listens on, or that is not for ordinary users: MLflow would say so a minute later."""
-    from bandana.flows.running.loopback import HOST, why_unusable
-    from bandana.flows.spec.mistakes import SpecError
+    from bandana.flows.servers.loopback import HOST, why_unusable
+    from bandana.flows.texts.mistakes import SpecError
 
     if reason := why_unusable(port):
         raise SpecError(

@@ -12,7 +12,7 @@ from bandana.flows.annex import plugged
 from bandana.flows.commands.failures import failures
 from bandana.flows.commands.options import WIDTH, Anonymous, AsJson, Data, Debug, console, echo, echo_files, open_data
 from bandana.flows.commands.suites import run_file, suites_of
-from bandana.flows.running.settings import DataFolder
+from bandana.flows.folder.settings import DataFolder
 
 
 def report(
@@ -36,11 +36,11 @@ def report(
     with failures(debug):
         if compare is not None:
             if spec is not None:
-                from bandana.flows.spec.mistakes import SpecError
+                from bandana.flows.texts.mistakes import SpecError
 
                 raise SpecError(f"{spec}: --compare takes two runs and no spec")
             if registry:
-                from bandana.flows.spec.mistakes import SpecError
+                from bandana.flows.texts.mistakes import SpecError
 
                 raise SpecError("--registry: is of one run; leave out --compare")
             _compare(*compare, open_data(data), as_json=as_json)
@@ -69,7 +69,7 @@ def _write(kind: str, spec: Path | None, folder: DataFolder, *, as_json: bool) -
     """Writes a kind of report that an annex adds, named as the option that asks for it."""
     writers = plugged("reports")
     if kind not in writers:
-        from bandana.flows.spec.mistakes import SpecError
+        from bandana.flows.texts.mistakes import SpecError
 
         raise SpecError(f"--{kind}: is of an annex that this installation does not have")
     document, lines = writers[kind](spec or _last_spec(folder), folder)
@@ -80,7 +80,7 @@ def _last_spec(folder: DataFolder) -> Path:
     specs = [folder.suite(name) / "spec.yaml" for name in suites_of(folder)]
     found = [path for path in specs if path.exists()]
     if not found:
-        from bandana.flows.spec.mistakes import SpecError
+        from bandana.flows.texts.mistakes import SpecError
 
         raise SpecError(f"there is no suite in {folder.root} yet; name a spec, or run one first")
     return max(found, key=lambda path: path.stat().st_mtime)

@@ -32,12 +32,12 @@ from bandana.flows.commands.options import (
     echo_files,
     open_data,
 )
+from bandana.flows.folder.settings import DataFolder, data_root
 from bandana.flows.running.memory import keep_freed
-from bandana.flows.running.settings import DataFolder, data_root
 
 if TYPE_CHECKING:
+    from bandana.flows.plan.plan import Cell, Plan
     from bandana.flows.running.executors import Resources
-    from bandana.flows.spec.plan import Cell, Plan
     from bandana.flows.spec.spec import Spec
 
 DaskAddress = Annotated[
@@ -100,9 +100,9 @@ def tune(
 ) -> None:
     """Choose the parameter that a spec's field `tuning` names, for every cell by one rule, on seeds that no report shows."""
     with failures(debug):
-        from bandana.flows.spec.mistakes import SpecError
-        from bandana.flows.spec.plan import Plan
+        from bandana.flows.plan.plan import Plan
         from bandana.flows.spec.spec import load_spec
+        from bandana.flows.texts.mistakes import SpecError
 
         found, how = load_spec(spec), resources_of(executor, workers)
         if found.tuning is None:
@@ -133,7 +133,7 @@ def tune(
 def check(spec: SpecPath, as_json: AsJson = False, data: Data = None, debug: Debug = False) -> None:
     """Check a spec, and explain what it will do: its cells, their claims, and what it will cost; nothing is run."""
     with failures(debug):
-        from bandana.flows.spec.plan import Plan
+        from bandana.flows.plan.plan import Plan
         from bandana.flows.spec.spec import load_spec
 
         plan = Plan.of(load_spec(spec), data_root(data))
@@ -185,16 +185,16 @@ def _run(
     as_json: bool,
 ) -> None:
     """Checks the spec's data and audits, runs the steps, and says where everything lies."""
-    from bandana.flows.spec.cell_checks import check_cells
-    from bandana.flows.spec.mistakes import SpecError
-    from bandana.flows.spec.plan import Plan
+    from bandana.flows.plan.cell_checks import check_cells
+    from bandana.flows.plan.plan import Plan
+    from bandana.flows.texts.mistakes import SpecError
 
     plan = Plan.of(spec, data_root(data))
     check_cells(plan.cells)
     if steps[0] == "audit" and not plan.private:
         raise SpecError(f"{source}: algorithms: there is nothing to audit, no algorithm here is private")
     if "audit" in steps:
-        from bandana.flows.suites.work import check_audits
+        from bandana.flows.work.audits import check_audits
 
         check_audits(plan.private)
     if dry_run:
@@ -204,7 +204,7 @@ def _run(
     folder = open_data(data)
     begin(folder)
     warm_up(plan.cells, steps, resources)
-    from bandana.flows.running.store import write_whole
+    from bandana.flows.folder.store import write_whole
     from bandana.flows.spec.spec import standing_alone
     from bandana.flows.suites.suite import suite
 
@@ -225,8 +225,8 @@ def begin(folder: DataFolder) -> None:
     folder.prepare()
     keep_freed()
     gc.disable()  # while everything is imported: nothing of that is garbage
-    from bandana.flows.running import prefect_health, temporary_server
     from bandana.flows.running.interrupt import server_ended, stop, stop_at_once_on_interrupt
+    from bandana.flows.servers import prefect_health, temporary_server
     from bandana.flows.tracking.tracker import Tracker
 
     Tracker.check(folder.root)
@@ -243,9 +243,9 @@ def begin(folder: DataFolder) -> None:
 
 def warm_up(cells: Sequence[Cell], steps: Sequence[str], resources: Resources | None) -> None:
     """Prepares what workers are forked from, if there will be any."""
+    from bandana.flows.plan.plan import is_small
     from bandana.flows.running import warm_start
     from bandana.flows.running.executors import Executor
-    from bandana.flows.spec.plan import is_small
 
     chosen = None if resources is None else resources.executor
     if chosen is Executor.PROCESSES or (chosen is None and ("audit" in steps or not is_small(cells))):
@@ -294,7 +294,7 @@ def for_machines(
 
 
 def _say_what_was_done(done: dict[str, Any], data: Path | None) -> None:
-    from bandana.flows.suites import gate
+    from bandana.flows.results import gate
 
     for outcome in done["audits"]:
         main = outcome["main"]

@@ -13,7 +13,7 @@ from bandana.algorithms import catalog
 from bandana.algorithms.entry import Entry
 from bandana.algorithms.parameters import Parameter
 from bandana.algorithms.problem import CONTEXTUAL, FINITE, KERNEL, LINEAR, LINEAR_MDP, MIXTURE, POOLED
-from bandana.flows.spec.mistakes import SpecError
+from bandana.flows.texts.mistakes import SpecError
 
 _ENVIRONMENTS = {
     FINITE: ("{kind: bernoulli, means: [0.75, 0.5, 0.25]}", 10_000),

@@ -11,9 +11,9 @@ from bandana.audits.reporting import compare, validate
 from bandana.audits.reporting.changes import headline
 from bandana.audits.reporting.document import REPORT
 from bandana.audits.reporting.numbers import number
-from bandana.flows.running.settings import DataFolder
-from bandana.flows.spec.mistakes import SpecError
-from bandana.flows.suites.audit_report import write_document
+from bandana.flows.folder.settings import DataFolder
+from bandana.flows.results.audit_report import write_document
+from bandana.flows.texts.mistakes import SpecError
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -16,9 +16,9 @@ from bandana.algorithms.coins import Coins
 from bandana.algorithms.environments.tables import random_table
 from bandana.algorithms.protocol import EpisodicStream, Stream
 from bandana.algorithms.run import run
-from bandana.flows.running.journal import Journal
-from bandana.flows.spec.environment_kinds import environment_of
-from bandana.flows.spec.plan import Cell
+from bandana.flows.folder.journal import Journal
+from bandana.flows.plan.plan import Cell
+from bandana.flows.problems.kinds import environment_of
 from bandana.privacy_core import LiveLedger, ReproducibleNoise
 
 DAY = 86400.0

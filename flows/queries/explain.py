@@ -13,16 +13,16 @@ from rich.text import Text
 
 from bandana.algorithms.problem import ARMS
 from bandana.audits.reporting.numbers import unit_of
+from bandana.flows.folder.journal import Journal
+from bandana.flows.folder.settings import DataFolder, n_workers
+from bandana.flows.folder.store import Store
+from bandana.flows.plan.cell_checks import check_cells
+from bandana.flows.plan.plan import Cell, Plan
+from bandana.flows.plan.roles import Role
 from bandana.flows.queries.cost import DAY, audits_seconds, block_paces, block_seconds
-from bandana.flows.running.journal import Journal
-from bandana.flows.running.settings import DataFolder, n_workers
-from bandana.flows.running.store import Store
-from bandana.flows.spec.cell_checks import check_cells
-from bandana.flows.spec.plan import Cell, Plan
-from bandana.flows.spec.roles import Role
-from bandana.flows.suites.charging import book_keeper
-from bandana.flows.suites.play import is_played
-from bandana.flows.suites.work import evidence_of
+from bandana.flows.work.audits import evidence_of
+from bandana.flows.work.charging import book_keeper
+from bandana.flows.work.play import is_played
 
 
 def explain(

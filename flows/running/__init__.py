@@ -1,1 +1,1 @@
-"""Processes, servers, files and settings that commands run on."""
+"""Processes that work runs in: children, pools, limits, and interrupts."""

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from typing import IO, Any, NoReturn, TypeVar, cast
 
-from bandana.flows.spec.mistakes import SpecError
+from bandana.flows.texts.mistakes import SpecError
 
 T = TypeVar("T")
 _PATIENCE = 0.05

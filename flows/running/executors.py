@@ -19,10 +19,10 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from bandana.flows.folder.settings import n_workers
 from bandana.flows.running.memory import keep_freed
 from bandana.flows.running.processes import end_with_parent
-from bandana.flows.running.settings import n_workers
-from bandana.flows.spec.mistakes import SpecError
+from bandana.flows.texts.mistakes import SpecError
 
 _LASTING = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 _RETRY_DELAYS = [1.0, 5.0, 20.0]

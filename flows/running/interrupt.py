@@ -11,8 +11,8 @@ from pathlib import Path
 
 import psutil
 
-from bandana.flows.running.prefect_health import ServerError, check_database
 from bandana.flows.running.processes import descendants, send
+from bandana.flows.servers.prefect_health import ServerError, check_database
 
 MESSAGE = "interrupted; finished work is kept; run the same command again to continue"
 _LITTLE = 1 << 20

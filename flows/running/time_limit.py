@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from bandana.flows.running import scratch
+from bandana.flows.folder import scratch
 
 LATE = "late"
 """Kind of the notes, beside those of results."""

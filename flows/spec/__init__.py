@@ -1,1 +1,1 @@
-"""What a user writes, and the plan that follows from it."""
+"""The models of a spec: what a user writes."""

@@ -11,9 +11,9 @@ from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, model_vali
 from bandana.algorithms import catalog
 from bandana.algorithms.entry import Entry
 from bandana.algorithms.parameters import Kind, Parameter
-from bandana.flows.spec.effort import Replays
-from bandana.flows.spec.fields import MOST_FEATURES, Count, Level, NoTruth, OneOrSeveral, Order, Positive, Share, Strict
-from bandana.flows.spec.mistakes import plain, shown
+from bandana.flows.texts.effort import Replays
+from bandana.flows.texts.fields import MOST_FEATURES, Count, Level, NoTruth, OneOrSeveral, Order, Positive, Share, Strict
+from bandana.flows.texts.mistakes import plain, shown
 from bandana.privacy_core import ZCDP, ApproxDP, Guarantee, PureDP, RenyiDP
 
 _MOST_OF = {"n_features": MOST_FEATURES}

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from bandana.flows.spec.fields import Count, OneOrSeveral, Strict
+from bandana.flows.texts.fields import Count, OneOrSeveral, Strict
 
 Words = Annotated[str, Field(min_length=1, max_length=2000, pattern=r"\S")]
 ProductType = Literal[

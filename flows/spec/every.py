@@ -11,14 +11,14 @@ from scipy.special import log_ndtr
 
 from bandana.algorithms import catalog
 from bandana.algorithms.entry import Entry
+from bandana.flows.problems.facts import problem_of
 from bandana.flows.spec.aims import Aim, aim_of
-from bandana.flows.spec.effort import Replays
-from bandana.flows.spec.fields import Delta, Level, OneOrSeveral, Order, Scalar, Strict
-from bandana.flows.spec.problems import problem_of
+from bandana.flows.texts.effort import Replays
+from bandana.flows.texts.fields import Delta, Level, OneOrSeveral, Order, Scalar, Strict
 from bandana.privacy_core import ZCDP, ApproxDP, GaussianDP, Guarantee, PureDP, RenyiDP
 
 if TYPE_CHECKING:
-    from bandana.flows.spec.environment import Environment
+    from bandana.flows.problems.environment import Environment
 
 PRIVATE, NON_PRIVATE = "private", "non-private"
 KINDS = ("renyi", "pure", "approximate", "zcdp", "gaussian")

@@ -12,17 +12,18 @@ from typing import Annotated, Any, Literal
 import yaml
 from pydantic import Discriminator, Field, PrivateAttr, Tag, ValidationError, model_validator
 
-from bandana.flows.spec import tuned, yaml_text
+from bandana.flows.own.algorithms import OwnAlgorithmSpec
+from bandana.flows.problems.environment import Setting
+from bandana.flows.problems.kinds import EnvironmentSpec
+from bandana.flows.spec import tuned
 from bandana.flows.spec.algorithms import AlgorithmSpec
 from bandana.flows.spec.deployment import DeploymentSpec
-from bandana.flows.spec.effort import Replays
-from bandana.flows.spec.environment import Setting
-from bandana.flows.spec.environment_kinds import EnvironmentSpec
 from bandana.flows.spec.every import EverySpec
-from bandana.flows.spec.fields import NAME, Count, Delta, OneOrSeveral, Positive, Strict
-from bandana.flows.spec.mistakes import SpecError, explain_all, line_of
-from bandana.flows.spec.own_algorithms import OwnAlgorithmSpec
 from bandana.flows.spec.tuned import TuningSpec
+from bandana.flows.texts import yaml_text
+from bandana.flows.texts.effort import Replays
+from bandana.flows.texts.fields import NAME, Count, Delta, OneOrSeveral, Positive, Strict
+from bandana.flows.texts.mistakes import SpecError, explain_all, line_of
 from bandana.privacy_core.checks import MOST_DELTA
 
 _MOST_BLOCKS, _MOST_BYTES = 10_000, 4 << 20

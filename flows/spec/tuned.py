@@ -10,9 +10,9 @@ import numpy as np
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from bandana.flows.keys.content import content_key
-from bandana.flows.spec.fields import Count, Level, Positive, Strict, distinct
-from bandana.flows.spec.json_text import read_model
-from bandana.flows.spec.mistakes import SpecError, plain
+from bandana.flows.texts.fields import Count, Level, Positive, Strict, distinct
+from bandana.flows.texts.json_text import read_model
+from bandana.flows.texts.mistakes import SpecError, plain
 
 if TYPE_CHECKING:
     from bandana.flows.spec.spec import Spec

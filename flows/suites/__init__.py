@@ -1,1 +1,1 @@
-"""Jobs that leave results: benchmarks, audits, reports, and what runs by the clock."""
+"""Orchestration: which step comes next, with Prefect or without."""

@@ -21,8 +21,8 @@ from prefect.events import emit_event
 from prefect.events.filters import EventFilter, EventIDFilter
 from prefect.states import Failed
 
-from bandana.flows.running.temporary_server import without_heartbeats
-from bandana.flows.suites.gate import Row, tell
+from bandana.flows.results.gate import Row, tell
+from bandana.flows.servers.temporary_server import without_heartbeats
 
 AUDIT_FAILED, GATE_FAILED, NIGHTS_FAILED = "bandana.audit.failed", "bandana.gate.failed", "bandana.nights.failed"
 _THREE = ("claimed", "accounted", "measured")

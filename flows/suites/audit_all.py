@@ -15,21 +15,22 @@ from prefect.futures import as_completed
 from bandana.audits.outcome import Effort
 from bandana.audits.replays.replay import in_threads
 from bandana.audits.subjects import subjects
+from bandana.flows.folder.progress import bar
+from bandana.flows.folder.settings import DataFolder
+from bandana.flows.folder.store import Store, link
+from bandana.flows.folder.turns import alone_in
 from bandana.flows.keys import identity, provenance
 from bandana.flows.keys.provenance import Making
+from bandana.flows.plan.made_by import subject_roots
+from bandana.flows.results import audit_report, baseline, gate, old_results
 from bandana.flows.running import time_limit
 from bandana.flows.running.executors import Executor, Resources, cores_each, patience, task_runner
-from bandana.flows.running.progress import bar
-from bandana.flows.running.settings import DataFolder
-from bandana.flows.running.store import Store, link
-from bandana.flows.running.turns import alone_in
-from bandana.flows.spec.made_by import subject_roots
 from bandana.flows.spec.spec import ExecutionSpec
-from bandana.flows.suites import audit_report, baseline, gate, old_results, replays
 from bandana.flows.suites.alarms import Findings, conclude, with_alarm
-from bandana.flows.suites.work import AUDIT, about_audits, kept, stored_outcome
 from bandana.flows.tracking.record import audit_metrics
 from bandana.flows.tracking.tracker import CellRecord, Tracker
+from bandana.flows.work import replays
+from bandana.flows.work.audits import AUDIT, about_audits, kept, stored_outcome
 
 SUITE = "whole-catalog"
 _PATIENCE = ExecutionSpec()

@@ -11,11 +11,11 @@ from prefect import flow, task
 from prefect.cache_policies import NO_CACHE
 from prefect.futures import PrefectFuture, as_completed
 
+from bandana.flows.folder.settings import DataFolder
+from bandana.flows.folder.store import Store
+from bandana.flows.plan.plan import Plan, is_small
 from bandana.flows.running import time_limit
 from bandana.flows.running.executors import Executor, Resources, cores_each, patience, task_runner
-from bandana.flows.running.settings import DataFolder
-from bandana.flows.running.store import Store
-from bandana.flows.spec.plan import Plan, is_small
 from bandana.flows.suites import steps
 
 T = TypeVar("T")

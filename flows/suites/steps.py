@@ -13,17 +13,17 @@ from time import perf_counter
 from typing import Any, Protocol, TypeVar
 
 from bandana.audits.replays.replay import in_threads
+from bandana.flows.folder.journal import Journal
+from bandana.flows.folder.progress import bar
+from bandana.flows.folder.settings import DataFolder
+from bandana.flows.folder.store import Store, link
 from bandana.flows.keys.identity import check_same
-from bandana.flows.running.journal import Journal
-from bandana.flows.running.progress import bar
-from bandana.flows.running.settings import DataFolder
-from bandana.flows.running.store import Store, link
-from bandana.flows.spec.plan import Block, Cell, Plan
+from bandana.flows.plan.plan import Block, Cell, Plan
+from bandana.flows.results.summaries import audit_record, benchmark_record, summarize_cell
 from bandana.flows.spec.spec import Spec
-from bandana.flows.suites.charging import book_keeper
-from bandana.flows.suites.play import benchmark_block, is_played
-from bandana.flows.suites.summaries import audit_record, benchmark_record, summarize_cell
-from bandana.flows.suites.work import (
+from bandana.flows.tracking.record import CellRecord
+from bandana.flows.tracking.tracker import Tracker, TrackingError
+from bandana.flows.work.audits import (
     audit_cell,
     audit_entry,
     audit_key,
@@ -32,8 +32,8 @@ from bandana.flows.suites.work import (
     parts_first,
     stored_audit,
 )
-from bandana.flows.tracking.record import CellRecord
-from bandana.flows.tracking.tracker import Tracker, TrackingError
+from bandana.flows.work.charging import book_keeper
+from bandana.flows.work.play import benchmark_block, is_played
 
 T = TypeVar("T")
 R = TypeVar("R")

@@ -10,14 +10,14 @@ from prefect.cache_policies import NO_CACHE
 from prefect.client.schemas.objects import State
 
 from bandana.flows import annex
+from bandana.flows.folder.settings import DataFolder
+from bandana.flows.folder.store import Store
+from bandana.flows.plan.plan import Plan
+from bandana.flows.results import baseline, old_results
+from bandana.flows.results.gate import in_report, told
+from bandana.flows.results.report import report
 from bandana.flows.running.executors import Resources
-from bandana.flows.running.settings import DataFolder
-from bandana.flows.running.store import Store
-from bandana.flows.spec.plan import Plan
-from bandana.flows.suites import baseline, old_results
 from bandana.flows.suites.alarms import Findings, conclude, with_alarm
-from bandana.flows.suites.gate import in_report, told
-from bandana.flows.suites.report import report
 from bandana.flows.suites.step_flows import audit, benchmark
 
 STEPS = ("benchmark", "audit", "gate", "report")

@@ -6,19 +6,19 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from bandana.audits.reporting.intervals import mean_interval
+from bandana.flows.folder.settings import DataFolder
+from bandana.flows.folder.store import Store, write_whole
+from bandana.flows.own.data import pinned
+from bandana.flows.plan.plan import Cell, Plan
+from bandana.flows.results.summaries import summarize_cell
 from bandana.flows.running.executors import Resources
-from bandana.flows.running.settings import DataFolder
-from bandana.flows.running.store import Store, write_whole
 from bandana.flows.spec import tuned
-from bandana.flows.spec.mistakes import SpecError
-from bandana.flows.spec.own_data import pinned
-from bandana.flows.spec.plan import Cell, Plan
 from bandana.flows.spec.spec import Spec
 from bandana.flows.spec.tuned import PRIVATE_RULE, RULE, Tried, Tuned, choose, question, seed_of_tuning, text_of
-from bandana.flows.suites.charging import book_keeper
-from bandana.flows.suites.play import is_played
 from bandana.flows.suites.step_flows import benchmark
-from bandana.flows.suites.summaries import summarize_cell
+from bandana.flows.texts.mistakes import SpecError
+from bandana.flows.work.charging import book_keeper
+from bandana.flows.work.play import is_played
 
 
 def tune(spec: Spec, trials: Mapping[float, Plan], data: str, resources: Resources | None = None) -> Tuned:

@@ -10,12 +10,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bandana.flows.running import scratch
-from bandana.flows.running.private_files import mode_in
+from bandana.flows.folder import scratch
+from bandana.flows.folder.private_files import mode_in
 from bandana.flows.spec.spec import is_finite
-from bandana.flows.tracking.client import TAG_LENGTH, TrackingStore
-from bandana.flows.tracking.errors import Patient
 from bandana.flows.tracking.record import NAME_LENGTH, CellRecord, is_loggable
+from bandana.flows.tracking.store.client import TAG_LENGTH, TrackingStore
+from bandana.flows.tracking.store.errors import Patient
 
 if TYPE_CHECKING:
     from mlflow.entities import Metric, Param, Run, RunTag

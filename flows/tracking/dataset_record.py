@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from bandana.flows.keys.content import content_key
-from bandana.flows.spec.plan import Cell
+from bandana.flows.plan.plan import Cell
 
 
 def dataset_record(cell: Cell) -> dict[str, Any]:

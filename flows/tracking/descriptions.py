@@ -10,10 +10,10 @@ import re
 from collections.abc import Collection, Mapping
 from urllib.parse import quote
 
-from bandana.flows.spec.file_names import file_name
-from bandana.flows.tracking.client import TAG_LENGTH, TrackingStore
+from bandana.flows.texts.file_names import file_name
 from bandana.flows.tracking.comparison_view import compare_page
 from bandana.flows.tracking.experiments import Experiments
+from bandana.flows.tracking.store.client import TAG_LENGTH, TrackingStore
 
 NOTE = "mlflow.note.content"
 _LINE = re.compile(r"^Open: \[.*$", re.MULTILINE)

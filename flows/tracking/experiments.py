@@ -6,11 +6,11 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from bandana.flows.tracking.client import TrackingStore, pages
 from bandana.flows.tracking.comparison_view import run_color
-from bandana.flows.tracking.errors import TrackingError
-from bandana.flows.tracking.locks import Locks
 from bandana.flows.tracking.record import CellRecord
+from bandana.flows.tracking.store.client import TrackingStore, pages
+from bandana.flows.tracking.store.errors import TrackingError
+from bandana.flows.tracking.store.locks import Locks
 
 if TYPE_CHECKING:
     from mlflow.entities import Experiment, Run

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from bandana.flows.spec.plan import Cell
+from bandana.flows.plan.plan import Cell
 from bandana.flows.spec.spec import is_finite
 from bandana.privacy_core import GaussianDP, PureDP
 
 Summary = Mapping[str, Any]
-"""A cell's benchmark in numbers, see `bandana.flows.suites.summaries.summarize_cell`."""
+"""A cell's benchmark in numbers, see `bandana.flows.results.summaries.summarize_cell`."""
 HALF_WIDTH = "_half_width"
 """Ending of a metric that holds half of the length of another one's 95 % interval."""
 

@@ -16,7 +16,7 @@ from importlib import resources
 from typing import Any
 
 from bandana.flows.tracking.comparison_view import VIEW_KEY, comparison_state, search_fields
-from bandana.flows.tracking.mlflow_private import server_environment
+from bandana.flows.tracking.store.mlflow_private import server_environment
 
 BACKEND, ARTIFACTS = "MLFLOW_BACKEND_STORE_URI", "MLFLOW_DEFAULT_ARTIFACT_ROOT"
 _CLOSED = "/mlflow/assistant"

@@ -9,16 +9,16 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from bandana.flows.folder.scratch import is_alive
+from bandana.flows.folder.settings import is_anonymous
 from bandana.flows.keys.checkout import checkout, sources
 from bandana.flows.keys.provenance import user
-from bandana.flows.running.scratch import is_alive
-from bandana.flows.running.settings import is_anonymous
-from bandana.flows.tracking.client import TAG_LENGTH, TrackingStore, pages
 from bandana.flows.tracking.contents import Contents, run_tags
 from bandana.flows.tracking.descriptions import NOTE, first_note
 from bandana.flows.tracking.experiments import CONTENT_TAG, Experiments, Known, contents_of
-from bandana.flows.tracking.locks import Locks
 from bandana.flows.tracking.record import CellRecord, computing_time
+from bandana.flows.tracking.store.client import TAG_LENGTH, TrackingStore, pages
+from bandana.flows.tracking.store.locks import Locks
 
 if TYPE_CHECKING:
     from mlflow.entities import Experiment, Run

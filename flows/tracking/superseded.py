@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
-from bandana.flows.running.sqlite_file import compact
-from bandana.flows.tracking.client import TrackingStore, pages
-from bandana.flows.tracking.locks import Locks
-from bandana.flows.tracking.mlflow_private import delete_for_good
+from bandana.flows.folder.sqlite_file import compact
+from bandana.flows.tracking.store.client import TrackingStore, pages
+from bandana.flows.tracking.store.locks import Locks
+from bandana.flows.tracking.store.mlflow_private import delete_for_good
 
 if TYPE_CHECKING:
     from mlflow.entities import Run

@@ -6,8 +6,8 @@ commands as the account of the server. No setting turns it off, so its routes an
 
 from __future__ import annotations
 
-from bandana.flows.tracking.mlflow_private import replace_app
 from bandana.flows.tracking.pages_server import FirstScreen
+from bandana.flows.tracking.store.mlflow_private import replace_app
 
 _APP = "bandana.flows.tracking.team_server:create_app"
 _WITH_USERS = "basic-auth"

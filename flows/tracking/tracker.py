@@ -12,18 +12,18 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bandana.flows.running import scratch
-from bandana.flows.running.private_files import make_folder
-from bandana.flows.running.settings import is_anonymous
-from bandana.flows.tracking.address import TrackingAddress
-from bandana.flows.tracking.client import TrackingStore, pages, touch
+from bandana.flows.folder import scratch
+from bandana.flows.folder.private_files import make_folder
+from bandana.flows.folder.settings import is_anonymous
 from bandana.flows.tracking.comparison_view import VIEW_TAG, compare_page, comparison_state, encode_view
 from bandana.flows.tracking.descriptions import NOTE, described_anew, link_report
-from bandana.flows.tracking.errors import TrackingError
 from bandana.flows.tracking.experiments import Experiments
-from bandana.flows.tracking.locks import Locks
 from bandana.flows.tracking.record import CellRecord
 from bandana.flows.tracking.runs import Runs
+from bandana.flows.tracking.store.address import TrackingAddress
+from bandana.flows.tracking.store.client import TrackingStore, pages, touch
+from bandana.flows.tracking.store.errors import TrackingError
+from bandana.flows.tracking.store.locks import Locks
 from bandana.flows.tracking.superseded import OldRun, Superseded
 
 __all__ = ["CellRecord", "Tracker", "TrackingError"]
@@ -32,7 +32,7 @@ __all__ = ["CellRecord", "Tracker", "TrackingError"]
 class Tracker:
     """Writes to MLflow: a store below `data_dir`, a PostgreSQL database, or an MLflow server.
 
-    Every write is idempotent. Processes may write at once: each key has a lock (`bandana.flows.tracking.locks`).
+    Every write is idempotent. Processes may write at once: each key has a lock (`bandana.flows.tracking.store.locks`).
 
     Args:
       data_dir: where the default store and the locks live; created where missing.

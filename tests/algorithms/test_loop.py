@@ -14,7 +14,7 @@ from bandana.algorithms.observers import ActionLog
 from bandana.algorithms.problem import Problem
 from bandana.algorithms.run import run
 from bandana.privacy_core import Interval, LiveLedger, NoNoise, RenyiDP
-from bandana.privacy_core.accounting import accounted_mu
+from bandana.privacy_core.accounting.accountant import accounted_mu
 
 UNIT = Interval(0.0, 1.0)
 TABLE = RewardTable(np.random.default_rng(0).random((60, 3)), UNIT)

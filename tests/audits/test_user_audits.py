@@ -37,7 +37,7 @@ from bandana.privacy_core import (
     RenyiDP,
     calibrate,
 )
-from bandana.privacy_core.accounting import accounted_mu
+from bandana.privacy_core.accounting.accountant import accounted_mu
 
 UNIT = Interval(0.0, 1.0)
 EFFORT = Effort(replays=5_000, confidence=0.95, delta=1e-5, examples=10, seed=7)

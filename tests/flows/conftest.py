@@ -55,7 +55,7 @@ def _own_environment():
 @pytest.fixture(scope="session")
 def server_settings(tmp_path_factory):
     """The settings of clients of a Prefect server that all workers share; it is started for the first test that asks."""
-    from bandana.flows.running.settings import DataFolder
+    from bandana.flows.folder.settings import DataFolder
 
     folder, before = session_folder(tmp_path_factory) / "prefect-server", dict(os.environ)
     DataFolder.open(folder).prepare()

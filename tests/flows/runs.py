@@ -15,9 +15,9 @@ import yaml
 from small_spec import SMALL
 
 from bandana.audits.contents import numbers_sha256
-from bandana.flows.running.journal import Journal
-from bandana.flows.running.scratch import SUFFIX
-from bandana.flows.running.settings import DataFolder
+from bandana.flows.folder.journal import Journal
+from bandana.flows.folder.scratch import SUFFIX
+from bandana.flows.folder.settings import DataFolder
 
 # Seconds of work in blocks and in an audit with all its controls, small enough to be done forty times.
 KILLABLE: dict[str, Any] = {

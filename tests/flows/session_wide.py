@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from bandana.flows.running.temporary_server import spawn
+from bandana.flows.servers.temporary_server import spawn
 
 
 def session_folder(factory: pytest.TempPathFactory) -> Path:

@@ -21,7 +21,7 @@ from bandana.privacy_core import (
     PrivacyCurve,
     PureDP,
 )
-from bandana.privacy_core.composition import (
+from bandana.privacy_core.accounting.composition import (
     PLD_DELTA,
     basic_delta,
     basic_epsilon,

@@ -3,8 +3,15 @@
 import numpy as np
 import pytest
 
-from bandana.privacy_core import factorization
-from bandana.privacy_core.factorization import DIGEST, MOST_BUFFERS, TABLE, BufferedFactorization, digest, optimal_buffers
+from bandana.privacy_core.accounting import factorization
+from bandana.privacy_core.accounting.factorization import (
+    DIGEST,
+    MOST_BUFFERS,
+    TABLE,
+    BufferedFactorization,
+    digest,
+    optimal_buffers,
+)
 from benchmarks.factorizations import LARGEST_POWER, excess, log_loss, loss_of
 
 

@@ -31,7 +31,7 @@ from bandana.privacy_core import (
     SecureNoise,
     calibrate,
 )
-from bandana.privacy_core.factorization import (
+from bandana.privacy_core.accounting.factorization import (
     BufferedFactorization,
     DenseFactorization,
     factorize,

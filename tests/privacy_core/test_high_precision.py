@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bandana.privacy_core import ZCDP, GaussianDP, GaussianEvent, LaplaceEvent, PrivacyCurve, PureDP, RenyiDP
-from bandana.privacy_core.gaussian import delta_of, epsilon_of, log_delta, mu_of
+from bandana.privacy_core.accounting.gaussian import delta_of, epsilon_of, log_delta, mu_of
 
 MUS = [0.01, 0.013, 0.037, 0.07, 0.23, 0.37, 0.77, 1.3, 2.9, 7.3, 13.0, 31.0]
 DELTAS = [0.3, 1e-2, 3e-4, 1e-7, 2e-12, 1e-20, 5e-44, 1e-100]

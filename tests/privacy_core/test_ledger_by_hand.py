@@ -21,7 +21,7 @@ from bandana.privacy_core import (
     PrivacyCurve,
     PureDP,
 )
-from bandana.privacy_core.book import Book
+from bandana.privacy_core.accounting.book import Book
 
 UNIT = Gaussian(1.0, 1.0)
 DOUBLE = Gaussian(1.0, 2.0)

@@ -26,7 +26,7 @@ from bandana.privacy_core import (
     ScriptedLedger,
     SymmetricGaussian,
 )
-from bandana.privacy_core.matrices import frobenius_factor
+from bandana.privacy_core.noise.matrices import frobenius_factor
 
 
 def with_deviation(off, ratio):

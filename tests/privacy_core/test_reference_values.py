@@ -21,9 +21,16 @@ from bandana.privacy_core import (
     account,
     calibrate,
 )
-from bandana.privacy_core.accounting import classical
-from bandana.privacy_core.composition import basic_epsilon, optimal_delta, optimal_epsilon, renyi_delta, renyi_epsilon, split
-from bandana.privacy_core.gaussian import delta_of, epsilon_of, log_delta, mu_of
+from bandana.privacy_core.accounting.accountant import classical
+from bandana.privacy_core.accounting.composition import (
+    basic_epsilon,
+    optimal_delta,
+    optimal_epsilon,
+    renyi_delta,
+    renyi_epsilon,
+    split,
+)
+from bandana.privacy_core.accounting.gaussian import delta_of, epsilon_of, log_delta, mu_of
 
 
 def assert_log_delta(found: float, delta: str) -> None:

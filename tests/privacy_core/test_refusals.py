@@ -28,7 +28,7 @@ from bandana.privacy_core import (
     account,
     calibrate,
 )
-from bandana.privacy_core.accounting import classical
+from bandana.privacy_core.accounting.accountant import classical
 
 NAN, INF = float("nan"), float("inf")
 NOT_POSITIVE = [NAN, INF, 0.0, -1.0]

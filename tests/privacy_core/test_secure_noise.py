@@ -35,8 +35,8 @@ from bandana.privacy_core import (
     SecureNoise,
     SymmetricGaussian,
     TreeSum,
-    noise,
 )
+from bandana.privacy_core.noise import sources as noise
 
 MULTIPLIERS = st.floats(-3, 5).map(lambda exponent: 10.0**exponent)
 MAKERS = {

@@ -25,11 +25,9 @@ from bandana.privacy_core import (
     SecureNoise,
     account,
     calibrate,
-    composition,
-    gaussian,
 )
-from bandana.privacy_core.accounting import accounted_mu
-from bandana.privacy_core.spending import cost_of
+from bandana.privacy_core.accounting.accountant import accounted_mu, composition, gaussian
+from bandana.privacy_core.accounting.spending import cost_of
 
 EPSILONS = (0.01, 0.3, 1.0, 3.0, 12.0)
 ALONE = [event for e in EPSILONS for event in (ResponseEvent(e), ResponseEvent(e, 5), PureEvent(e), BoundedRangeEvent(e))]
@@ -182,7 +180,7 @@ def test_noise_without_a_grid_costs_what_it_is():
 
 
 def test_the_book_keeps_different_selections_apart():
-    from bandana.privacy_core.book import Book
+    from bandana.privacy_core.accounting.book import Book
 
     book = Book(1)
     for place, event in enumerate((ResponseEvent(1.0, 2), ResponseEvent(1.0, 9), PureEvent(0.5), LaplaceEvent(1.0))):

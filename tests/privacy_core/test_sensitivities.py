@@ -8,9 +8,10 @@ import math
 import numpy as np
 import pytest
 
-from bandana.privacy_core import Tree, sensitivities
-from bandana.privacy_core.matrices import GOE
-from bandana.privacy_core.sensitivities import INDEPENDENT, pair_mu_squared
+from bandana.privacy_core import Tree
+from bandana.privacy_core.noise import sensitivities
+from bandana.privacy_core.noise.matrices import GOE
+from bandana.privacy_core.noise.sensitivities import INDEPENDENT, pair_mu_squared
 
 
 def agrees(found, text):

@@ -24,7 +24,7 @@ from bandana.privacy_core import (
     ShuffledBits,
     account,
 )
-from bandana.privacy_core.shuffled import bits_for, unit_mu
+from bandana.privacy_core.noise.shuffled import bits_for, unit_mu
 
 
 def exact_delta(n_bits, changes, epsilon):

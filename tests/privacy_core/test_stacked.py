@@ -26,7 +26,7 @@ from bandana.privacy_core import (
     calibrate,
     stacked_pairs,
 )
-from bandana.privacy_core.sensitivities import pair_l1_witness
+from bandana.privacy_core.noise.sensitivities import pair_l1_witness
 
 NORMS, VALUES, SHARES = (3.0, 1.0), (2.0, 0.5), (1.5, 0.25)
 

@@ -28,8 +28,8 @@ from bandana.privacy_core import (
     account,
     calibrate,
 )
-from bandana.privacy_core.gaussian import log_delta
-from bandana.privacy_core.spending import cost_of
+from bandana.privacy_core.accounting.gaussian import log_delta
+from bandana.privacy_core.accounting.spending import cost_of
 
 sizes = st.floats(-3, 1.5).map(lambda exponent: 10.0**exponent)
 deltas = st.floats(-40, -0.3).map(lambda exponent: 10.0**exponent)

@@ -36,8 +36,8 @@ from bandana.privacy_core import (
     TreeSum,
     calibrate,
 )
-from bandana.privacy_core.factorization import MOST_BUFFERS, BufferedFactorization, factorize, optimal_buffers
-from bandana.privacy_core.returning import is_log_convex, overlaps, squared_sensitivities
+from bandana.privacy_core.accounting.factorization import MOST_BUFFERS, BufferedFactorization, factorize, optimal_buffers
+from bandana.privacy_core.accounting.returning import is_log_convex, overlaps, squared_sensitivities
 
 
 def ledger_of(sums, n_records, n_reps=1, lengths=None):

@@ -25,8 +25,8 @@ from bandana.algorithms.public_coins import uniform
 from bandana.algorithms.regression.private_ridge import PrivateRidge
 from bandana.privacy_core import Exact, Interval, JointGaussian, Ledger, PhaseSum, PhaseTotal, ShuffledBits, TrustModel
 from bandana.privacy_core.checks import at_least, failure_of
-from bandana.privacy_core.matrices import GOE, packing
-from bandana.privacy_core.shuffled import bits_for
+from bandana.privacy_core.noise.matrices import GOE, packing
+from bandana.privacy_core.noise.shuffled import bits_for
 
 BATCH = Parameter("batch", "Users of a batch, whose messages are mixed.", None, Kind.COUNT, otherwise="horizon^(3/5)")
 LEVELS = Parameter("levels", "Steps of 1 that an entry off the diagonal is rounded to.", 32, Kind.COUNT)

@@ -38,7 +38,7 @@ from bandana.privacy_core import (
     TreeSum,
     calibrate,
 )
-from bandana.privacy_core.sensitivities import matrix_l1_bound
+from bandana.privacy_core.noise.sensitivities import matrix_l1_bound
 
 GOE_WEIGHT = math.sqrt(0.5)
 """Weight of diagonal entries: noise of deviation s on D_ij and D_ii / sqrt 2 is the GOE's, and moves by |D|_F / sqrt 2."""

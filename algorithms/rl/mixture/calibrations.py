@@ -13,7 +13,7 @@ from bandana.algorithms.papers.luyo import (
     vtr_plus_local_printed_sds,
 )
 from bandana.privacy_core import ApproxDP, PureDP
-from bandana.privacy_core.sensitivities import matrix_l1_bound
+from bandana.privacy_core.noise.sensitivities import matrix_l1_bound
 
 READINGS = ("l2-constants", "l1-constants")
 """Readings of the printed Laplace noise: with the sensitivities of the Gaussian proof, or with those that it needs."""

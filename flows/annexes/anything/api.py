@@ -17,11 +17,11 @@ from bandana.audits import evidence
 from bandana.audits.outcome import Numbers, Outcome
 from bandana.audits.own import conformance
 from bandana.flows.annexes.anything.own import ALGORITHM, FUNCTION, Loaded, Request, audit_own, load, report_document
+from bandana.flows.folder.store import write_whole
+from bandana.flows.results.audit_report import tell, write_document
 from bandana.flows.running import child
-from bandana.flows.running.store import write_whole
-from bandana.flows.spec.file_names import file_name
-from bandana.flows.spec.mistakes import SpecError
-from bandana.flows.suites.audit_report import tell, write_document
+from bandana.flows.texts.file_names import file_name
+from bandana.flows.texts.mistakes import SpecError
 
 
 class Audit:

@@ -21,9 +21,9 @@ def audit(subject: Subject, options: dict[str, Any], limits: Limits, how: Runnin
       Exit: the audit did not pass.
     """
     from bandana.flows.annexes.anything.own import Request, audit_own, write_evidence
+    from bandana.flows.results.audit_report import tell, write_document
     from bandana.flows.running import child
-    from bandana.flows.spec.mistakes import SpecError
-    from bandana.flows.suites.audit_report import tell, write_document
+    from bandana.flows.texts.mistakes import SpecError
 
     if how.executor is not None or how.workers is not None:
         raise SpecError("--executor, --workers: not with --algorithm, which audits in this process")

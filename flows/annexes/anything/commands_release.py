@@ -20,7 +20,7 @@ def audit(subject: Subject, options: dict[str, Any], limits: Limits, how: Runnin
       Exit: the claim is refuted, or nothing can be said of it.
     """
     from bandana.flows.annexes.anything.releases import ReleaseRequest, audit_release, write_release
-    from bandana.flows.spec.mistakes import SpecError
+    from bandana.flows.texts.mistakes import SpecError
 
     options = options | given(limits)
     mode, known = "--mechanism" if subject.samples is None else "--samples", {each.name for each in fields(ReleaseRequest)}

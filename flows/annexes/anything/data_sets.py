@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from bandana.flows.spec.mistakes import SpecError
+from bandana.flows.texts.mistakes import SpecError
 
 _ENDINGS = (".npy", ".csv", ".json")
 

@@ -38,16 +38,16 @@ from bandana.flows.annexes.anything.pairs.coupling import Coupling, compare_play
 from bandana.flows.annexes.anything.pairs.neighbors import base_tables, most_telling, replaced_users, users_of
 from bandana.flows.annexes.anything.pairs.release import audit_subject
 from bandana.flows.annexes.anything.pairs.subject import on_tables, prepared
+from bandana.flows.folder.settings import is_anonymous
+from bandana.flows.folder.store import write_whole
 from bandana.flows.keys import provenance
 from bandana.flows.keys.provenance import Making
+from bandana.flows.own.code import OwnCodeError, OwnObject
+from bandana.flows.results import audit_report
 from bandana.flows.running.child import beside, one_call
-from bandana.flows.running.settings import is_anonymous
-from bandana.flows.running.store import write_whole
-from bandana.flows.spec.file_names import file_name
-from bandana.flows.spec.mistakes import SpecError
-from bandana.flows.spec.own_code import OwnCodeError, OwnObject
-from bandana.flows.suites import audit_report
-from bandana.flows.suites.work import about_audits
+from bandana.flows.texts.file_names import file_name
+from bandana.flows.texts.mistakes import SpecError
+from bandana.flows.work.audits import about_audits
 from bandana.privacy_core import ApproxDP, Interval, Relation
 from bandana.privacy_core.checks import small_delta
 
@@ -174,7 +174,7 @@ def read(reference: str, option: str = "--algorithm") -> tuple[Path, str, str, a
 
 
 def named(path: Path, name: str, option: str = "--algorithm") -> Any:
-    """What the file calls by this name, once it has run; see `bandana.flows.spec.own_code`.
+    """What the file calls by this name, once it has run; see `bandana.flows.own.code`.
 
     Raises:
       SpecError: the file fails, or has no such name.

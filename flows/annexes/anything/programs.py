@@ -27,7 +27,7 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 
 from bandana.flows.annexes.anything.outputs.calls import Batch, BrokenSubject, Caller, ManyRuns
-from bandana.flows.spec.mistakes import SpecError
+from bandana.flows.texts.mistakes import SpecError
 
 COMMAND, ADDRESS = "exec:", "tcp:"
 _MOST_BYTES = 256 * 2**20

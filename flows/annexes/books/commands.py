@@ -10,7 +10,7 @@ import typer
 
 from bandana.flows.commands.failures import failures
 from bandana.flows.commands.options import AsJson, Data, Debug, console
-from bandana.flows.running.settings import DataFolder, data_root
+from bandana.flows.folder.settings import DataFolder, data_root
 
 app = typer.Typer(help="What all runs over a private data set have spent together.", no_args_is_help=True)
 _WIDTH = 110
@@ -83,7 +83,7 @@ def export(
     """Write the book as JSON, which `bandana book verify FILE.json` checks without the database."""
     with failures(debug):
         from bandana.flows.annexes.books import lookup as books
-        from bandana.flows.running.store import write_whole
+        from bandana.flows.folder.store import write_whole
 
         text = books.exported(books.one_of(book, _folder(data)).state())
         if file is None:

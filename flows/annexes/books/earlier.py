@@ -10,9 +10,9 @@ from bandana.audits.contents import PROVENANCE
 from bandana.flows.annexes.books.bookkeeping import seeds, spending
 from bandana.flows.annexes.books.bookkeeping.known import DataSet, Earlier
 from bandana.flows.annexes.books.bookkeeping.spending import Charge
+from bandana.flows.folder.store import BENCHMARK, Store
 from bandana.flows.keys.content import content_key
-from bandana.flows.running.store import BENCHMARK, Store
-from bandana.flows.spec.plan import REPRODUCIBLE
+from bandana.flows.plan.plan import REPRODUCIBLE
 from bandana.privacy_core import Event, GaussianEvent, PureEvent
 
 

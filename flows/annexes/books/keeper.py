@@ -1,4 +1,4 @@
-"""Keeper of budget books, as runs ask for it; see `bandana.flows.suites.charging.BookKeeper`."""
+"""Keeper of budget books, as runs ask for it; see `bandana.flows.work.charging.BookKeeper`."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from bandana.flows.annexes.books import charges, private_choice, summary
-from bandana.flows.spec.environment import Environment
-from bandana.flows.spec.plan import Block, Cell, Plan
+from bandana.flows.plan.plan import Block, Cell, Plan
+from bandana.flows.problems.environment import Environment
 
 
 class Keeper:

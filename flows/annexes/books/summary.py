@@ -7,8 +7,8 @@ from typing import Any
 from bandana.audits.summary import finite
 from bandana.flows.annexes.books.bookkeeping import spending
 from bandana.flows.annexes.books.bookkeeping.book import BudgetBook, State, budget_fields
-from bandana.flows.spec.mistakes import BookError
 from bandana.flows.spec.spec import Spec
+from bandana.flows.texts.mistakes import BookError
 
 
 def books_of(spec: Spec, *, is_played: bool) -> list[dict[str, Any]]:
@@ -17,7 +17,7 @@ def books_of(spec: Spec, *, is_played: bool) -> list[dict[str, Any]]:
     A book that cannot be read is named with the reason: results remain, but nobody knows what was spent.
 
     Args:
-      spec: bound to a data folder, see `bandana.flows.spec.own_data.pinned`; without one it has no books.
+      spec: bound to a data folder, see `bandana.flows.own.data.pinned`; without one it has no books.
       is_played: whether runs of the suite are stored; if not, a book that nobody opened yet is no problem.
     """
     found = []

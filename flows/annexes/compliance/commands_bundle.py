@@ -48,7 +48,7 @@ def new(
     """Make a key to sign bundles with: a private file that only you can read, and a public one to give away."""
     with failures(debug):
         from bandana.flows.annexes.compliance.evidence.signature import KeyFileError, new_key
-        from bandana.flows.spec.mistakes import SpecError
+        from bandana.flows.texts.mistakes import SpecError
 
         try:
             public, name = new_key(path)

@@ -12,10 +12,10 @@ from bandana.flows.annexes.compliance.evidence import one_file
 from bandana.flows.annexes.compliance.evidence.bundle import REPORT, archive_of, statement_of
 from bandana.flows.annexes.compliance.evidence.report import find, read_report
 from bandana.flows.annexes.compliance.evidence.signature import PUBLIC_KEY, KeyFileError, public_pem, read_private, sign
+from bandana.flows.folder.settings import DataFolder
+from bandana.flows.folder.store import write_whole
 from bandana.flows.keys import checkout
-from bandana.flows.running.settings import DataFolder
-from bandana.flows.running.store import write_whole
-from bandana.flows.spec.mistakes import SpecError
+from bandana.flows.texts.mistakes import SpecError
 
 ENDING = ".bundle.zip"
 LOCK = "requirements.lock"

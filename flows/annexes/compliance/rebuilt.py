@@ -13,15 +13,15 @@ from bandana.audits.contents import PROVENANCE, read_description
 from bandana.audits.evidence import read
 from bandana.audits.subjects import subjects
 from bandana.flows.annexes.compliance.evidence.lines import OTHER_CODE, Line, differences, shortly
+from bandana.flows.folder.store import Store
 from bandana.flows.keys.identity import asked_of, key_of
-from bandana.flows.running.store import Store
-from bandana.flows.spec.environment_kinds import environments_of
-from bandana.flows.spec.mistakes import SpecError
-from bandana.flows.spec.plan import Cell, Plan
+from bandana.flows.plan.plan import Cell, Plan
+from bandana.flows.problems.kinds import environments_of
+from bandana.flows.results.audit_report import catalog_document, entry_of_subject
+from bandana.flows.results.report_document import assemble, audit_documents
 from bandana.flows.spec.spec import Spec
-from bandana.flows.suites.audit_report import catalog_document, entry_of_subject
-from bandana.flows.suites.play import BENCHMARK
-from bandana.flows.suites.report_document import assemble, audit_documents
+from bandana.flows.texts.mistakes import SpecError
+from bandana.flows.work.play import BENCHMARK
 
 PART = "report"
 _BASELINE = "regressions"

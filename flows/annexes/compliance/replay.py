@@ -21,13 +21,13 @@ from bandana.flows.annexes.compliance.evidence.recompute import FAULTS, POWER, S
 from bandana.flows.annexes.compliance.evidence.replayed import Replay, drawn, probability_caught, units_of
 from bandana.flows.keys import identity, machine
 from bandana.flows.keys.versions import versions
-from bandana.flows.spec.made_by import subject_roots
-from bandana.flows.spec.mistakes import SpecError, shortened
-from bandana.flows.spec.plan import Cell, cells_of
+from bandana.flows.plan.made_by import subject_roots
+from bandana.flows.plan.plan import Cell, cells_of
 from bandana.flows.spec.spec import Spec
-from bandana.flows.suites.own_replays import audited_own
-from bandana.flows.suites.replays import audited_cell, audited_subject, effort_of
-from bandana.flows.suites.work import about_audits, audit_facts
+from bandana.flows.texts.mistakes import SpecError, shortened
+from bandana.flows.work.audits import about_audits, audit_facts
+from bandana.flows.work.own_replays import audited_own
+from bandana.flows.work.replays import audited_cell, audited_subject, effort_of
 
 _FRACTIONS = (0.01, 0.1, 0.5)
 _DECIDE = ("numpy", "scipy", "numba")

@@ -11,11 +11,12 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, get_args
 
-from bandana.flows.spec import environment_kinds, yaml_text
-from bandana.flows.spec.environment import EnvironmentFields
-from bandana.flows.spec.mistakes import SpecError, printable, shortened
-from bandana.flows.spec.own_code import nothing_runs
+from bandana.flows.own.code import nothing_runs
+from bandana.flows.problems import kinds as environment_kinds
+from bandana.flows.problems.environment import EnvironmentFields
 from bandana.flows.spec.spec import Spec, parse_spec
+from bandana.flows.texts import yaml_text
+from bandana.flows.texts.mistakes import SpecError, printable, shortened
 
 _SOURCE = "spec"
 _FILES = ("tuning", "baseline")

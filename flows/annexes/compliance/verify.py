@@ -41,12 +41,12 @@ from bandana.flows.annexes.compliance.packing import LOCK, SPEC_FILES
 from bandana.flows.annexes.compliance.rebuilt import PART, check_rebuilt
 from bandana.flows.annexes.compliance.replay import Replayed, not_run, replayed
 from bandana.flows.keys import checkout, provenance
-from bandana.flows.spec.mistakes import SpecError, printable, shortened
-from bandana.flows.spec.own_code import nothing_runs
-from bandana.flows.spec.plan import Plan
+from bandana.flows.own.code import nothing_runs
+from bandana.flows.plan.plan import Plan
+from bandana.flows.results.audit_report import FORMATS, rendered
+from bandana.flows.results.report_document import audit_documents
 from bandana.flows.spec.spec import Spec, load_spec
-from bandana.flows.suites.audit_report import FORMATS, rendered
-from bandana.flows.suites.report_document import audit_documents
+from bandana.flows.texts.mistakes import SpecError, printable, shortened
 
 _LOCKED = re.compile(r"[a-z0-9][a-z0-9._-]*==[a-z0-9][a-z0-9.+!_-]*")
 _QUICK = "left out by --quick"

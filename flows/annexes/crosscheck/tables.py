@@ -16,7 +16,7 @@ from rich.text import Text
 from bandana.flows.annexes.crosscheck.accountants import Expected
 from bandana.flows.annexes.crosscheck.library_defects import Finding, Kind, Status
 from bandana.flows.annexes.crosscheck.second_opinions import LIBRARIES, REFERENCE, CrossCheck, Opinion, crosscheck
-from bandana.flows.spec.mistakes import SpecError
+from bandana.flows.texts.mistakes import SpecError
 from bandana.privacy_core.checks import small_delta
 
 WIDTH = 100

@@ -13,13 +13,13 @@ import yaml
 from pydantic import AfterValidator, Field, ValidationError
 
 from bandana.flows.keys.content import content_key
+from bandana.flows.own.algorithms import OwnAlgorithmSpec
+from bandana.flows.plan.plan import Plan
 from bandana.flows.spec.aims import Aim
 from bandana.flows.spec.every import EverySpec
-from bandana.flows.spec.fields import Count, OneOrSeveral, Strict, distinct
-from bandana.flows.spec.mistakes import SpecError, explain
-from bandana.flows.spec.own_algorithms import OwnAlgorithmSpec
-from bandana.flows.spec.plan import Plan
 from bandana.flows.spec.spec import AnyAlgorithm, Spec, parse_spec
+from bandana.flows.texts.fields import Count, OneOrSeveral, Strict, distinct
+from bandana.flows.texts.mistakes import SpecError, explain
 
 VERSION, ROWS = "version.json", "rows"
 BEST_ARM = "best-arm"

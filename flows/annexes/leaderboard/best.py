@@ -9,7 +9,7 @@ from typing import Any
 from bandana.audits.reporting.document import validate
 from bandana.audits.reporting.numbers import NONE, number
 from bandana.flows.annexes.leaderboard.document import LEADERBOARD
-from bandana.flows.running.settings import DataFolder, data_root
+from bandana.flows.folder.settings import DataFolder, data_root
 
 _COMMAND = "bandana leaderboard --quick"
 _MEASURES = {"regret": "", "rounds": " (rounds to stop)", "errors": " (share of wrong answers)"}

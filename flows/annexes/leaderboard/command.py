@@ -25,7 +25,7 @@ from bandana.flows.commands.options import (
     open_data,
 )
 from bandana.flows.commands.suites import DaskAddress, begin, resources_of, warm_up, while_the_server_starts
-from bandana.flows.running.settings import DataFolder
+from bandana.flows.folder.settings import DataFolder
 
 if TYPE_CHECKING:
     from bandana.flows.annexes.leaderboard.benchmark_folder import Benchmark
@@ -61,7 +61,7 @@ def leaderboard(
     """Play and audit a benchmark, and render its leaderboard: regret against privacy on every problem, as HTML and JSON."""
     with failures(debug):
         from bandana.flows.annexes.leaderboard.benchmark_folder import read
-        from bandana.flows.spec.own_data import pinned
+        from bandana.flows.own.data import pinned
 
         resources = resources_of(executor or "processes", workers, dask_address)
         benchmark = read(folder, rows, only, is_quick=quick)
@@ -75,7 +75,7 @@ def leaderboard(
             _play(benchmark, place, resources, is_audited=audit, is_agreed=yes, source=str(folder))
         from bandana.flows.annexes.leaderboard.assemble import assemble, write
         from bandana.flows.annexes.leaderboard.best import lines
-        from bandana.flows.running.store import Store
+        from bandana.flows.folder.store import Store
 
         document = assemble(benchmark, Store(place.results), _command(folder, rows, only, is_quick=quick))
         files = write(document, place)
@@ -91,7 +91,7 @@ def _play(
 ) -> None:
     """Plays what is missing of every problem, and audits each entry and level once; all is checked before work starts."""
     from bandana.flows.annexes.leaderboard.benchmark_folder import audit_plans
-    from bandana.flows.suites.work import check_audits
+    from bandana.flows.work.audits import check_audits
 
     audits = audit_plans(benchmark) if is_audited else []
     every = [cell for problem in benchmark.problems for cell in problem.plan.cells]
@@ -101,7 +101,7 @@ def _play(
     ask(source, work, place.root, resources, is_agreed=is_agreed)
     begin(place)
     warm_up(every, ["benchmark", *(["audit"] if audits else [])], resources)
-    from bandana.flows.running.store import write_whole
+    from bandana.flows.folder.store import write_whole
     from bandana.flows.spec.spec import standing_alone
     from bandana.flows.suites.step_flows import audit
     from bandana.flows.suites.step_flows import benchmark as play
@@ -118,9 +118,9 @@ def _play(
 
 def _say_what_is_left(benchmark: Benchmark, place: DataFolder, *, is_audited: bool) -> None:
     from bandana.flows.annexes.leaderboard.benchmark_folder import audit_plans
-    from bandana.flows.running.store import Store
-    from bandana.flows.suites.play import is_played
-    from bandana.flows.suites.work import stored_audit
+    from bandana.flows.folder.store import Store
+    from bandana.flows.work.audits import stored_audit
+    from bandana.flows.work.play import is_played
 
     store = Store(place.results)
     for problem in benchmark.problems:

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 from bandana.algorithms.protocol import FloatArray
 from bandana.audits.reporting.intervals import caution
+from bandana.flows.plan.plan import Cell
 from bandana.flows.spec.aims import Aim
-from bandana.flows.spec.plan import Cell
 
 NAMES = {Aim.REGRET: "regret", Aim.FIXED_CONFIDENCE: "rounds", Aim.FIXED_BUDGET: "errors"}
 """What a leaderboard's document calls the measure of each aim."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from bandana.audits.reporting import drawing
+from bandana.audits.reporting.figures import drawing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,10 +9,10 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
-from bandana.flows.running.login import authorization
-from bandana.flows.spec.mistakes import SpecError
-from bandana.flows.tracking.address import URI_VARIABLE, TrackingAddress
-from bandana.flows.tracking.errors import TrackingError, advice
+from bandana.flows.servers.login import authorization
+from bandana.flows.texts.mistakes import SpecError
+from bandana.flows.tracking.store.address import URI_VARIABLE, TrackingAddress
+from bandana.flows.tracking.store.errors import TrackingError, advice
 
 _SHORTEST = 12
 _TIMEOUT = 60.0

@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Any
 from urllib.parse import urlsplit
 
-from bandana.flows.spec.mistakes import SpecError
+from bandana.flows.texts.mistakes import SpecError
 
 BLOCK = "bandana-alert"
 PREFIX = "Bandana alert: "

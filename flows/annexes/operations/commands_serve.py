@@ -51,8 +51,8 @@ def serve(
     with failures(debug):
         from bandana.flows.annexes.operations import shared_server
         from bandana.flows.annexes.operations.service import SERVICE, service_settings
-        from bandana.flows.running import login
-        from bandana.flows.running.loopback import check_port
+        from bandana.flows.servers import login
+        from bandana.flows.servers.loopback import check_port
 
         if server is None:
             check_port(port)
@@ -75,8 +75,8 @@ def serve(
         from bandana.flows.annexes.operations.schedule import DEMO, NIGHTLY_STEPS, deployments, read_spec
         from bandana.flows.annexes.operations.service import register, run_until_stopped
         from bandana.flows.annexes.operations.service import server as own_server
-        from bandana.flows.spec.mistakes import SpecError
         from bandana.flows.suites.audit_all import SUITE
+        from bandana.flows.texts.mistakes import SpecError
 
         steps = ["benchmark", "audit", *NIGHTLY_STEPS[1:]] if audit else NIGHTLY_STEPS
         for spec in specs or ():

@@ -9,7 +9,7 @@ import typer
 
 from bandana.flows.commands.failures import failures
 from bandana.flows.commands.options import Debug
-from bandana.flows.running.settings import data_root
+from bandana.flows.folder.settings import data_root
 
 
 def account(

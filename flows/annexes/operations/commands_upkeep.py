@@ -12,7 +12,7 @@ import typer
 
 from bandana.flows.commands.failures import failures
 from bandana.flows.commands.options import FAILURE, AsJson, Data, Debug, console, echo
-from bandana.flows.running.settings import DataFolder, data_root
+from bandana.flows.folder.settings import DataFolder, data_root
 
 
 def prune(
@@ -88,7 +88,7 @@ def doctor(as_json: AsJson = False, data: Data = None, debug: Debug = False) -> 
 
 def _there(data: Path | None) -> Path:
     """The data folder, which must exist."""
-    from bandana.flows.spec.mistakes import SpecError
+    from bandana.flows.texts.mistakes import SpecError
 
     root = data_root(data)
     if not root.is_dir():

@@ -13,23 +13,23 @@ from enum import StrEnum
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 
+from bandana.flows.folder import scratch
+from bandana.flows.folder.settings import DataFolder
+from bandana.flows.folder.sqlite_file import refusal
+from bandana.flows.folder.store import Store, write_whole
 from bandana.flows.keys import checkout
-from bandana.flows.running import scratch
-from bandana.flows.running.loopback import why_unusable
-from bandana.flows.running.prefect_health import DATABASE, damage, unanswered
-from bandana.flows.running.settings import DataFolder
-from bandana.flows.running.sqlite_file import refusal
-from bandana.flows.running.store import Store, write_whole
-from bandana.flows.running.temporary_server import unfinished
-from bandana.flows.spec.mistakes import SpecError
-from bandana.flows.spec.own_data import SECRET
-from bandana.flows.spec.plan import Plan
+from bandana.flows.own.data import SECRET
+from bandana.flows.plan.plan import Plan
+from bandana.flows.servers.loopback import why_unusable
+from bandana.flows.servers.prefect_health import DATABASE, damage, unanswered
+from bandana.flows.servers.temporary_server import unfinished
 from bandana.flows.spec.spec import load_spec
-from bandana.flows.suites.play import is_played
-from bandana.flows.suites.work import evidence_of
-from bandana.flows.tracking.address import TrackingAddress
-from bandana.flows.tracking.client import TrackingStore, probe
-from bandana.flows.tracking.errors import TrackingError
+from bandana.flows.texts.mistakes import SpecError
+from bandana.flows.tracking.store.address import TrackingAddress
+from bandana.flows.tracking.store.client import TrackingStore, probe
+from bandana.flows.tracking.store.errors import TrackingError
+from bandana.flows.work.audits import evidence_of
+from bandana.flows.work.play import is_played
 
 _PORTS = {4200: "bandana serve", 5000: "bandana ui"}
 _SHOWN = ("prefect", "mlflow", "numpy", "scipy", "numba")

@@ -28,13 +28,13 @@ from bandana.audits.neighbors.pairs import Pair
 from bandana.audits.replays.nights import Night, NightlyClaims, Together, bet, holds, replayed
 from bandana.audits.searches.request import Request
 from bandana.audits.searches.sampling import promise
+from bandana.flows.folder.settings import DataFolder
+from bandana.flows.folder.store import write_first
 from bandana.flows.keys.content import content_key
 from bandana.flows.keys.identity import key_of
-from bandana.flows.running.settings import DataFolder
-from bandana.flows.running.store import write_first
-from bandana.flows.spec.plan import Cell, Plan
-from bandana.flows.suites import own_replays, replays
-from bandana.flows.suites.work import audit_facts
+from bandana.flows.plan.plan import Cell, Plan
+from bandana.flows.work import own_replays, replays
+from bandana.flows.work.audits import audit_facts
 
 FRESH = "fresh"
 _SCHEMA = "bandana-night/1"

@@ -14,13 +14,13 @@ from prefect.artifacts import create_markdown_artifact
 from prefect.client.schemas.objects import State
 
 from bandana.flows.annexes.operations.fresh_nights import FRESH
-from bandana.flows.running.journal import Journal
-from bandana.flows.running.settings import DataFolder
-from bandana.flows.running.store import Store
-from bandana.flows.spec.plan import Plan
-from bandana.flows.suites import baseline
+from bandana.flows.folder.journal import Journal
+from bandana.flows.folder.settings import DataFolder
+from bandana.flows.folder.store import Store
+from bandana.flows.plan.plan import Plan
+from bandana.flows.results import baseline
+from bandana.flows.results.baseline import Baseline
 from bandana.flows.suites.alarms import AlarmRaised, slug
-from bandana.flows.suites.baseline import Baseline
 
 SHOWN = 30
 _NIGHT = "night"

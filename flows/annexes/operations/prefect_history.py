@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bandana.flows.running.prefect_health import DATABASE, check_database
-from bandana.flows.running.sqlite_file import compact
+from bandana.flows.folder.sqlite_file import compact
+from bandana.flows.servers.prefect_health import DATABASE, check_database
 
 _ENDED = ("COMPLETED", "FAILED", "CRASHED", "CANCELLED")
 _LEAST = 3601.0  # seconds; Prefect takes nothing shorter

@@ -20,14 +20,14 @@ from bandana.flows.annexes.operations import nights
 from bandana.flows.annexes.operations.clock import Times
 from bandana.flows.annexes.operations.fresh_nights import FRESH
 from bandana.flows.annexes.operations.service import end_with_service
+from bandana.flows.folder.settings import DataFolder, data_root
+from bandana.flows.folder.store import write_whole
+from bandana.flows.plan.plan import Plan
 from bandana.flows.running.executors import Executor, Resources, task_runner
-from bandana.flows.running.settings import DataFolder, data_root
-from bandana.flows.running.store import write_whole
-from bandana.flows.spec.mistakes import SpecError
-from bandana.flows.spec.plan import Plan
 from bandana.flows.spec.spec import load_spec, parse_spec, standing_alone
 from bandana.flows.suites.audit_all import SUITE, audit_all_flow
 from bandana.flows.suites.suite import suite_flow
+from bandana.flows.texts.mistakes import SpecError
 
 DEMO = "demo"
 NIGHTLY_STEPS = ("benchmark", "gate", "report", FRESH)

@@ -21,14 +21,14 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 
-from bandana.flows.running import login as logins
+from bandana.flows.folder.private_files import make_file, make_folder, umask_in
+from bandana.flows.folder.scratch import is_alive
 from bandana.flows.running.interrupt import server_ended, stop
-from bandana.flows.running.loopback import HOST, check_port
-from bandana.flows.running.prefect_health import check_database
-from bandana.flows.running.private_files import make_file, make_folder, umask_in
 from bandana.flows.running.processes import descendants, end, end_with
-from bandana.flows.running.scratch import is_alive
-from bandana.flows.running.temporary_server import last_line, laying_out
+from bandana.flows.servers import login as logins
+from bandana.flows.servers.loopback import HOST, check_port
+from bandana.flows.servers.prefect_health import check_database
+from bandana.flows.servers.temporary_server import last_line, laying_out
 
 if TYPE_CHECKING:
     from prefect.deployments.runner import RunnerDeployment

@@ -13,10 +13,10 @@ from types import FrameType
 from urllib.parse import urlsplit
 
 from bandana.flows.annexes.operations.service import FAILED, HEARTBEAT
-from bandana.flows.running import login as logins
 from bandana.flows.running.interrupt import stop
-from bandana.flows.running.prefect_health import ServerError, unanswered, watch
-from bandana.flows.spec.mistakes import SpecError
+from bandana.flows.servers import login as logins
+from bandana.flows.servers.prefect_health import ServerError, unanswered, watch
+from bandana.flows.texts.mistakes import SpecError
 
 _TIMEOUT = 30.0
 

@@ -23,7 +23,7 @@ from bandana.algorithms.environments.worst_pools import POOL_KERNEL, SMOOTH, wor
 from bandana.algorithms.papers.readings import EXTRAS, READINGS, Reading, Values
 from bandana.algorithms.problem import ARMS, CONTEXTUAL, EPISODIC, FINITE, KERNEL, LINEAR, MIXTURE, POOLED, Problem
 from bandana.flows.annexes.planning.played_noise import Column, Quantity, epsilon_of, played
-from bandana.flows.spec.mistakes import SpecError, unknown
+from bandana.flows.texts.mistakes import SpecError, unknown
 from bandana.privacy_core import ZCDP, ApproxDP, GaussianDP, Guarantee, Interval, PureDP, RenyiDP
 from bandana.privacy_core.checks import at_least, level, non_negative, order, positive, small_delta
 from bandana.privacy_core.checks import number as real

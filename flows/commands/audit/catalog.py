@@ -28,7 +28,7 @@ def audit(only: list[str], options: dict[str, Any], resources: Resources, how: R
     from bandana.audits.outcome import Effort
     from bandana.audits.subjects import selected
     from bandana.flows.queries.cost import seconds_of_audit
-    from bandana.flows.spec.mistakes import SpecError
+    from bandana.flows.texts.mistakes import SpecError
 
     if wrong := [name for name in options if name not in _DEFAULTS]:
         raise SpecError(f"{as_typed(wrong)}: not with --all, which takes {as_typed(_DEFAULTS)}")
@@ -44,7 +44,7 @@ def audit(only: list[str], options: dict[str, Any], resources: Resources, how: R
     ask("--all", [], None, resources, is_agreed=how.yes, audit_seconds=seconds)
     folder = open_data(None if how.data is None else Path(how.data))
     begin(folder)
-    from bandana.flows.suites import gate
+    from bandana.flows.results import gate
     from bandana.flows.suites.audit_all import SUITE, audit_all
 
     while_the_server_starts(folder)

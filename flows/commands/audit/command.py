@@ -17,7 +17,7 @@ from bandana.flows.commands.suites import resources_of, run_file
 def audit(subject: Subject, neighbors: Neighbors, promise: Promise, search: Search, limits: Limits, how: Running) -> None:
     """Audit a spec's private algorithms, the whole catalog, your own algorithm, any release, or samples of one."""
     with failures(how.debug):
-        from bandana.flows.spec.mistakes import SpecError
+        from bandana.flows.texts.mistakes import SpecError
 
         options = given(promise, search) | given(neighbors)
         kinds = (subject.spec, subject.algorithm, subject.mechanism, subject.samples, subject.all_ or None)
@@ -53,7 +53,7 @@ def _by_annex(kind: str, subject: Subject, options: dict[str, Any], limits: Limi
     Raises:
       SpecError: no annex does.
     """
-    from bandana.flows.spec.mistakes import SpecError
+    from bandana.flows.texts.mistakes import SpecError
 
     audits = plugged("audits")
     if kind not in audits:

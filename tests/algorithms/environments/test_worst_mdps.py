@@ -10,7 +10,7 @@ from bandana.algorithms.environments.worst_mdps import HORIZON, N_STATES, bed_li
 from bandana.algorithms.problem import LINEAR_MDP, MIXTURE
 from bandana.audits.testbeds.catalog import bed_of
 from bandana.privacy_core import EQUAL, GOE, Interval, JointGaussian
-from bandana.privacy_core.sensitivities import pair_l1_witness
+from bandana.privacy_core.noise.sensitivities import pair_l1_witness
 
 each_dimension = pytest.mark.parametrize("d", [2, 3, 5])
 

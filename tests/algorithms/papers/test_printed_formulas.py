@@ -10,7 +10,7 @@ import pytest
 
 from bandana.algorithms.papers import azize_basu, dubey, luyo, pavlovic
 from bandana.privacy_core import GaussianDP
-from bandana.privacy_core.factorization import square_root_coefficients
+from bandana.privacy_core.accounting.factorization import square_root_coefficients
 
 DELTA = 1e-5
 

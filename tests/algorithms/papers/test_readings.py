@@ -8,7 +8,8 @@ import pytest
 
 from bandana.algorithms.papers import luyo
 from bandana.algorithms.papers.readings import EXTRAS, READINGS, attained_share, separate_statistics
-from bandana.privacy_core import Gaussian, Laplace, StackedGaussian, StackedLaplace, sensitivities
+from bandana.privacy_core import Gaussian, Laplace, StackedGaussian, StackedLaplace
+from bandana.privacy_core.noise import sensitivities
 
 
 def test_separate_statistics_have_a_worst_pair_of_each_step():

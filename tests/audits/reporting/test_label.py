@@ -7,8 +7,8 @@ import subprocess
 import pytest
 
 from bandana.audits.reporting import render_html, render_pdf
-from bandana.audits.reporting.checklist import ANSWERED, DECLARED, NOT_COVERED, items
-from bandana.audits.reporting.strength import Promise, odds, right_guesses, strength_of
+from bandana.audits.reporting.sections.checklist import ANSWERED, DECLARED, NOT_COVERED, items
+from bandana.audits.reporting.sections.strength import Promise, odds, right_guesses, strength_of
 from tests.report_documents import (
     Elements,
     audit,

@@ -3,7 +3,7 @@
 from report_documents import sample
 
 from bandana.audits.reporting import content
-from bandana.audits.reporting.utility import TIMES_LEAST, about_least, times_least
+from bandana.audits.reporting.sections.utility import TIMES_LEAST, about_least, times_least
 
 
 def tables(document):

@@ -14,20 +14,12 @@ import pytest
 from bandana.audits.bounds.methods import WORDS
 from bandana.audits.documents.counterexample import Counterexample
 from bandana.audits.documents.form import json_schema
-from bandana.audits.reporting import (
-    counterexamples,
-    drawing,
-    figures,
-    measurement,
-    regret_plots,
-    render,
-    render_html,
-    render_pdf,
-    validate,
-)
+from bandana.audits.reporting import figures, render, render_html, render_pdf, validate
 from bandana.audits.reporting.document import REGRET
+from bandana.audits.reporting.figures import drawing, regret_plots
 from bandana.audits.reporting.numbers import name_of, number, power_of_ten
-from bandana.audits.reporting.utility import family_of
+from bandana.audits.reporting.sections import counterexamples, measurement
+from bandana.audits.reporting.sections.utility import family_of
 from bandana.flows.commands.lookup import kinds
 from tests.report_documents import (
     HOSTILE,

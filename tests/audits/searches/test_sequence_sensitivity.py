@@ -25,7 +25,7 @@ from bandana.privacy_core import (
     Span,
     TreeSum,
 )
-from bandana.privacy_core.factorization import BufferedFactorization, DenseFactorization, factorize
+from bandana.privacy_core.accounting.factorization import BufferedFactorization, DenseFactorization, factorize
 from bandana.privacy_core.sums import RunningSum
 
 UNIT = Interval(0.0, 1.0)

@@ -12,7 +12,7 @@ import yaml
 from small_spec import SMALL
 
 import bandana
-from bandana.flows.running.journal import Journal
+from bandana.flows.folder.journal import Journal
 
 FEW = {**yaml.safe_load(SMALL), "horizon": 200, "audit": {"rounds": 8, "replays": 1000, "examples": 5}}
 

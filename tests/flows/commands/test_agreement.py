@@ -11,11 +11,11 @@ from bandana.flows.cli import app
 from bandana.flows.commands import agreement
 from bandana.flows.commands.agreement import Work
 from bandana.flows.commands.options import USER_MISTAKE
+from bandana.flows.plan.plan import Plan
 from bandana.flows.queries import explain
-from bandana.flows.spec.mistakes import SpecError
-from bandana.flows.spec.plan import Plan
 from bandana.flows.spec.spec import load_spec
 from bandana.flows.suites import audit_all, suite, tune
+from bandana.flows.texts.mistakes import SpecError
 
 ASKS = "start it with --yes"
 MUCH = {"replications": 10**13, "block_size": 10**9, "horizon": 10**4}

@@ -15,12 +15,12 @@ from bandana.algorithms.catalog import names, of_name
 from bandana.flows.cli import app
 from bandana.flows.commands.failures import explain
 from bandana.flows.commands.options import FAILURE, USER_MISTAKE
+from bandana.flows.folder.settings import DataFolder
+from bandana.flows.plan.plan import cells_of
 from bandana.flows.queries.catalog import starter
 from bandana.flows.running.interrupt import server_ended
-from bandana.flows.running.settings import DataFolder
-from bandana.flows.spec.mistakes import SpecError
-from bandana.flows.spec.plan import cells_of
 from bandana.flows.spec.spec import parse_spec
+from bandana.flows.texts.mistakes import SpecError
 
 
 @pytest.fixture
@@ -155,7 +155,7 @@ def test_a_data_folder_that_cannot_be_made_is_a_mistake(bandana, write_spec, tmp
 
 
 def test_a_disk_without_room_is_refused_before_any_work(tmp_path, monkeypatch):
-    monkeypatch.setattr("bandana.flows.running.settings.shutil.disk_usage", lambda _: SimpleNamespace(free=1000))
+    monkeypatch.setattr("bandana.flows.folder.settings.shutil.disk_usage", lambda _: SimpleNamespace(free=1000))
     with pytest.raises(OSError, match="less than 128 MiB are free") as caught:
         DataFolder.open(tmp_path).prepare()
     assert explain(caught.value)[1] == FAILURE
@@ -172,8 +172,8 @@ def test_a_server_that_ended_is_blamed_on_a_full_disk_only_where_it_is_full(free
 
 def test_a_disk_with_just_enough_room_is_used(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "environ", dict(os.environ))
-    monkeypatch.setattr("bandana.flows.running.settings.shutil.disk_usage", lambda _: SimpleNamespace(free=128 << 20))
+    monkeypatch.setattr("bandana.flows.folder.settings.shutil.disk_usage", lambda _: SimpleNamespace(free=128 << 20))
     DataFolder.open(tmp_path).prepare()
-    monkeypatch.setattr("bandana.flows.running.settings.shutil.disk_usage", lambda _: SimpleNamespace(free=(128 << 20) - 1))
+    monkeypatch.setattr("bandana.flows.folder.settings.shutil.disk_usage", lambda _: SimpleNamespace(free=(128 << 20) - 1))
     with pytest.raises(OSError, match="128 MiB"):
         DataFolder.open(tmp_path).prepare()

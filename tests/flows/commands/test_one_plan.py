@@ -5,8 +5,8 @@ from collections import Counter
 import pytest
 
 import bandana as library
-from bandana.flows.spec import plan
-from bandana.flows.spec.environment import Environment
+from bandana.flows.plan import plan
+from bandana.flows.problems.environment import Environment
 
 ARMS = {"kind": "bernoulli", "means": [0.8, 0.4]}
 QUICK = {"horizon": 60, "replications": 2, "block_size": 1, "audit__replays": 1000, "audit__examples": 2}

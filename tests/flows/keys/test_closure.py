@@ -126,7 +126,7 @@ class Second(First):
 
 
 def test_of_a_menu_only_what_is_mentioned_counts(code):
-    name = "bandana.flows.spec.linear"
+    name = "bandana.flows.problems.linear"
     found = code(
         flows__spec__linear=MENU, flows__player="def play(it):\n    return it.used()\n",
         algorithms__one="a = 1\n", algorithms__two="b = 1\n", algorithms__three="c = 1\n",
@@ -142,9 +142,9 @@ def test_of_a_menu_only_what_is_mentioned_counts(code):
 def test_a_name_that_a_menu_makes_in_an_unknown_way_takes_all_of_it(code):
     found = code(
         flows__spec__linear="globals().update(x=1)\ny = 2\n",
-        flows__user="from bandana.flows.spec.linear import x\n",
+        flows__user="from bandana.flows.problems.linear import x\n",
     )
-    assert "bandana.flows.spec.linear:y" in parts_of(found, Name("bandana.flows.user"))
+    assert "bandana.flows.problems.linear:y" in parts_of(found, Name("bandana.flows.user"))
 
 
 def test_a_data_file_counts_where_it_is_named(code, tmp_path):

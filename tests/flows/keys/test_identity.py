@@ -11,21 +11,21 @@ import yaml
 from small_spec import SMALL, SMALL_LINEAR
 
 from bandana.audits.contents import PROVENANCE
+from bandana.flows.folder.store import Store
 from bandana.flows.keys import identity
 from bandana.flows.keys.closure import PACKAGES, Code
 from bandana.flows.keys.identity import asked_of
-from bandana.flows.running.store import Store
-from bandana.flows.spec import linear as linear_environments
-from bandana.flows.spec import made_by
-from bandana.flows.spec.environment_kinds import environment_of
-from bandana.flows.spec.plan import cells_of
-from bandana.flows.spec.problems import problem_of
+from bandana.flows.plan import made_by
+from bandana.flows.plan.plan import cells_of
+from bandana.flows.problems import linear as linear_environments
+from bandana.flows.problems.facts import problem_of
+from bandana.flows.problems.kinds import environment_of
 from bandana.flows.spec.spec import load_spec, parse_spec
 from bandana.flows.suites.audit_all import key_of
-from bandana.flows.suites.charging import book_keeper
-from bandana.flows.suites.play import benchmark_block
 from bandana.flows.suites.steps import _play
-from bandana.flows.suites.work import audit_cell, audit_key
+from bandana.flows.work.audits import audit_cell, audit_key
+from bandana.flows.work.charging import book_keeper
+from bandana.flows.work.play import benchmark_block
 
 ROOT = Path(__file__).parents[3]
 FOLDERS = {package: package.rpartition(".")[2] for package in PACKAGES}
@@ -116,11 +116,11 @@ def test_an_edit_in_audits_recomputes_no_block(cells, edited):
 @pytest.mark.parametrize(
     ("path", "old", "new", "plays_on"),
     [
-        ("flows/spec/linear.py", "item.signal * unit", "-item.signal * unit", ("linear", "sphere", "fixed-sphere")),
-        ("flows/spec/linear.py", "randhie_table(seed, rounds)", "randhie_table(seed, 7)", ("randhie",)),
-        ("flows/spec/finite_arms.py", "asarray(self.item.means)", "asarray(self.item.means[::-1])", ("bernoulli",)),
-        ("flows/spec/finite_arms.py", "return resampled_arms(", "return 1 * resampled_arms(", ("thornton_hiv",)),
-        ("flows/spec/kernel.py", "self.scale", "2 * self.scale", ()),
+        ("flows/problems/linear.py", "item.signal * unit", "-item.signal * unit", ("linear", "sphere", "fixed-sphere")),
+        ("flows/problems/linear.py", "randhie_table(seed, rounds)", "randhie_table(seed, 7)", ("randhie",)),
+        ("flows/problems/finite_arms.py", "asarray(self.item.means)", "asarray(self.item.means[::-1])", ("bernoulli",)),
+        ("flows/problems/finite_arms.py", "return resampled_arms(", "return 1 * resampled_arms(", ("thornton_hiv",)),
+        ("flows/problems/kernel.py", "self.scale", "2 * self.scale", ()),
         ("algorithms/environments/linear.py", "import numpy as np", "import numpy as np\n\nX = 1", ("linear",)),
         ("algorithms/environments/mdp_instances.py", "import numpy as np", "import numpy as np\n\nX = 1",
          ("hypercube", "patients", "kernel-mixture", "modes")),
@@ -139,9 +139,9 @@ def test_an_edit_of_an_environment_recomputes_what_plays_on_it(cells, edited, pa
 
 def test_a_comment_or_a_docstring_recomputes_nothing(cells, edited):
     for path in (
-        "flows/suites/replicates.py", "flows/spec/linear.py", "flows/spec/kernel.py", "algorithms/run.py",
+        "flows/work/replicates.py", "flows/problems/linear.py", "flows/problems/kernel.py", "algorithms/run.py",
         "algorithms/bandits/finite_arm/entries.py", "privacy_core/ledger.py", "privacy_core/__init__.py",
-        "flows/spec/seeds.py",
+        "flows/plan/seeds.py",
     ):  # fmt: skip
         assert edited(cells, path, with_a_word) == [], path
 
@@ -180,9 +180,9 @@ def test_an_edit_of_a_builder_recomputes_its_algorithm_and_no_other_of_the_famil
 def test_an_edit_of_what_all_play_with_recomputes_everything(cells, edited):
     for path in (
         "algorithms/run.py",
-        "flows/suites/replicates.py",
-        "flows/spec/seeds.py",
-        "privacy_core/noise.py",
+        "flows/work/replicates.py",
+        "flows/plan/seeds.py",
+        "privacy_core/noise/sources.py",
         "privacy_core/ledger.py",
     ):
         assert len(edited(cells, path, computing)) == len(cells), path
@@ -199,7 +199,7 @@ def test_an_edit_in_audits_recomputes_audits(cells, edited):
     assert len(edited(private, "audits/replays/measure.py", computing, audit_key)) == len(private)
     faulty = edited(private, "audits/faults/linear.py", computing, audit_key)
     assert {cell.entry.label for cell in faulty} == {"adar-gope", "adar-gope pure"}
-    assert edited(private, "flows/suites/replays.py", with_a_word, audit_key) == []
+    assert edited(private, "flows/work/replays.py", with_a_word, audit_key) == []
 
 
 def test_the_audit_of_everything_is_keyed_by_its_subject(copied, monkeypatch):
@@ -295,45 +295,45 @@ NOT_IN_KEYS = {
     "bandana.flows.keys.content": "makes keys, and seeds change with what it hashes",
     "bandana.flows.keys.closure": "finds out what belongs to a key",
     "bandana.flows.keys.identity": "makes keys",
-    "bandana.flows.spec.made_by": "finds out what belongs to a key",
-    "bandana.flows.spec.cell_checks": "refuses",
-    "bandana.flows.spec.plan": "asks: what it asks for stands in the key by value",
-    "bandana.flows.suites.play": "stores",
+    "bandana.flows.plan.made_by": "finds out what belongs to a key",
+    "bandana.flows.plan.cell_checks": "refuses",
+    "bandana.flows.plan.plan": "asks: what it asks for stands in the key by value",
+    "bandana.flows.work.play": "stores",
     "bandana.flows.spec.spec:Spec.setting": "asks: what it asks for stands in the key by value",
     "bandana.flows.annex": "finds the keeper of budget books",
-    "bandana.flows.suites.charging": "finds the keeper of budget books",
+    "bandana.flows.work.charging": "finds the keeper of budget books",
     "bandana.flows.annexes.books.keeper": "charges the budget book",
     "bandana.flows.annexes.books.charges": "charges the budget book",
-    "bandana.flows.spec.environment:Environment.plays_private_rows": "decides on the source of noise, in the key by value",
-    "bandana.flows.spec.finite_arms:_Table.plays_private_rows": "decides on the source of noise, in the key by value",
-    "bandana.flows.spec.finite_arms:_Table.facts": "asks: stands in the key by value",
-    "bandana.flows.spec.finite_arms:TableSpec.book": "names the budget book, which changes no number",
-    "bandana.flows.spec.environment:Environment.noise_facts": "asks: public data add nothing",
-    "bandana.flows.suites.work": "stores",
-    "bandana.flows.running.settings": "says whether results name user and host",
-    "bandana.flows.running.store": "stores",
-    "bandana.flows.running.scratch": "stores",
-    "bandana.flows.running.private_files": "stores",
+    "bandana.flows.problems.environment:Environment.plays_private_rows": "decides on the noise, in the key by value",
+    "bandana.flows.problems.finite_arms:_Table.plays_private_rows": "decides on the source of noise, in the key by value",
+    "bandana.flows.problems.finite_arms:_Table.facts": "asks: stands in the key by value",
+    "bandana.flows.problems.finite_arms:TableSpec.book": "names the budget book, which changes no number",
+    "bandana.flows.problems.environment:Environment.noise_facts": "asks: public data add nothing",
+    "bandana.flows.work.audits": "stores",
+    "bandana.flows.folder.settings": "says whether results name user and host",
+    "bandana.flows.folder.store": "stores",
+    "bandana.flows.folder.scratch": "stores",
+    "bandana.flows.folder.private_files": "stores",
     "bandana.algorithms.bandits.finite_arm.entries:_claim.<locals>.<lambda>": "states what a book will charge",
     "bandana.flows.annexes.books.bookkeeping.known": "notes the run, for a budget book that may be opened later",
     "bandana.flows.annexes.books.bookkeeping.identity": "notes the run, for a budget book that may be opened later",
     "bandana.flows.annexes.books.bookkeeping.spending": "notes the run, for a budget book that may be opened later",
-    "bandana.flows.spec.finite_arms:_Table.first_row": "notes the run, for a budget book that may be opened later",
+    "bandana.flows.problems.finite_arms:_Table.first_row": "notes the run, for a budget book that may be opened later",
     "bandana.flows.keys.checkout": "says which code made the result",
     "bandana.flows.keys.machine": "says which machine made the result",
     "bandana.flows.keys.provenance": "says how the result came to be",
     "bandana.flows.keys.versions": "says which software made the result",
-    "bandana.flows.spec.environment_kinds": "looks up the class of an environment, which is a root",
+    "bandana.flows.problems.kinds": "looks up the class of an environment, which is a root",
     "bandana.audits.contents": "reads what was stored",
     "bandana.audits.evidence.archive": "writes what was computed",
     "bandana.audits.reporting.origin": "says how the result came to be",
-    "bandana.flows.spec.environment:Environment.facts": "asks: stands in the key by value",
-    "bandana.flows.spec.environment:Environment.check_unchanged": "checks, or fails",
-    "bandana.flows.spec.environment:EnvironmentFields.made_by": "names code of the user's, which is a root",
-    "bandana.flows.spec.data_files:DataFile.facts": "asks: stands in the key by value",
-    "bandana.flows.spec.data_files:DataFile.check_unchanged": "checks, or fails",
-    "bandana.flows.spec.kernel:_Rkhs.facts": "asks: stands in the key by value",
-    "bandana.flows.spec.finite_arms:_Table.shows": "decides how a key knows the rows",
+    "bandana.flows.problems.environment:Environment.facts": "asks: stands in the key by value",
+    "bandana.flows.problems.environment:Environment.check_unchanged": "checks, or fails",
+    "bandana.flows.problems.environment:EnvironmentFields.made_by": "names code of the user's, which is a root",
+    "bandana.flows.problems.data_files:DataFile.facts": "asks: stands in the key by value",
+    "bandana.flows.problems.data_files:DataFile.check_unchanged": "checks, or fails",
+    "bandana.flows.problems.kernel:_Rkhs.facts": "asks: stands in the key by value",
+    "bandana.flows.problems.finite_arms:_Table.shows": "decides how a key knows the rows",
 }
 """Code of ours that run while a result is made, and why they change no number of it."""
 ROWS = "a,b\n" + "0,1\n1,0\n0,1\n1,1\n" * 10
@@ -470,7 +470,7 @@ def test_all_code_that_audits_belongs_to_the_key(name, small_cell, tmp_path):
 def test_the_tracer_finds_what_a_key_would_leave_out(small_cell, tmp_path):
     cell = small_cell("bernoulli")
     parts = dict(identity.CODE.closure(made_by.block_roots(cell)).parts)
-    for left_out in ("bandana.algorithms.run", "bandana.flows.spec.finite_arms:_Bernoulli.stream"):
+    for left_out in ("bandana.algorithms.run", "bandana.flows.problems.finite_arms:_Bernoulli.stream"):
         with Ran() as ran:
             benchmark_block(cell.blocks()[0], Store(tmp_path / left_out))
         rest = {label: digest for label, digest in parts.items() if label != left_out}

@@ -21,17 +21,17 @@ from whole_evidence import assert_follows_from_its_scores
 from bandana.audits import evidence
 from bandana.audits.contents import PROVENANCE, numbers_sha256
 from bandana.audits.reporting import origin, render_html, render_pdf, validate
+from bandana.flows.folder.settings import is_anonymous
+from bandana.flows.folder.store import Store
 from bandana.flows.keys import checkout, machine, provenance, versions
 from bandana.flows.keys.provenance import Making
-from bandana.flows.running.settings import is_anonymous
-from bandana.flows.running.store import Store
-from bandana.flows.spec.plan import Plan, cells_of
+from bandana.flows.plan.plan import Plan, cells_of
+from bandana.flows.results.audit_report import write_document
+from bandana.flows.results.report_document import assemble, audit_documents
+from bandana.flows.results.summaries import benchmark_record, summarize_cell
 from bandana.flows.spec.spec import parse_spec
-from bandana.flows.suites.audit_report import write_document
-from bandana.flows.suites.play import BENCHMARK, benchmark_block
-from bandana.flows.suites.report_document import assemble, audit_documents
-from bandana.flows.suites.summaries import benchmark_record, summarize_cell
-from bandana.flows.suites.work import audit_cell, evidence_of
+from bandana.flows.work.audits import audit_cell, evidence_of
+from bandana.flows.work.play import BENCHMARK, benchmark_block
 
 NEWER = {"numpy": "9.8.7"}
 

@@ -8,10 +8,10 @@ from typer.testing import CliRunner
 
 from bandana.audits.reporting import validate
 from bandana.flows.cli import app
+from bandana.flows.folder.settings import DataFolder
 from bandana.flows.queries.compare import compare_runs, conclude, read_report, tables
-from bandana.flows.running.settings import DataFolder
-from bandana.flows.spec.mistakes import SpecError
-from bandana.flows.suites.audit_report import write_document
+from bandana.flows.results.audit_report import write_document
+from bandana.flows.texts.mistakes import SpecError
 from tests.report_documents import audit, later, make, whole
 
 

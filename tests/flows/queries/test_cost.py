@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from small_spec import SMALL
 
+from bandana.flows.plan.plan import cells_of
 from bandana.flows.queries import cost
-from bandana.flows.spec.plan import cells_of
 from bandana.flows.spec.spec import parse_spec
 
 

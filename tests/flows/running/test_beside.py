@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bandana.flows.running import child
-from bandana.flows.spec.mistakes import SpecError
+from bandana.flows.texts.mistakes import SpecError
 
 LIMITS = child.Limits(seconds=20.0)
 

@@ -12,7 +12,9 @@ from concurrent.futures.process import BrokenProcessPool
 import pytest
 
 from bandana.audits.contents import PROVENANCE, numbers_sha256, read_description
+from bandana.flows.folder.settings import DataFolder
 from bandana.flows.keys import provenance
+from bandana.flows.plan.plan import Plan, cells_of, played_cells
 from bandana.flows.running.executors import (
     Executor,
     Resources,
@@ -20,12 +22,10 @@ from bandana.flows.running.executors import (
     patience,
     task_runner,
 )
-from bandana.flows.running.settings import DataFolder
-from bandana.flows.spec.mistakes import SpecError
-from bandana.flows.spec.plan import Plan, cells_of, played_cells
 from bandana.flows.spec.spec import load_spec
 from bandana.flows.suites import steps
 from bandana.flows.suites.step_flows import benchmark
+from bandana.flows.texts.mistakes import SpecError
 
 PASSING = [
     ConnectionResetError(),
@@ -170,8 +170,8 @@ def play(prefect_server, write_spec, tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_a_lost_connection_is_tried_again_and_the_numbers_are_the_same(play, tmp_path):
-    from bandana.flows.running.store import Store
-    from bandana.flows.suites.play import benchmark_block
+    from bandana.flows.folder.store import Store
+    from bandana.flows.work.play import benchmark_block
 
     failed = []
 

@@ -12,7 +12,8 @@ import pytest
 import yaml
 from small_spec import SMALL
 
-from bandana.flows.running import scratch, time_limit
+from bandana.flows.folder import scratch
+from bandana.flows.running import time_limit
 
 ROOT = Path(__file__).parents[3]
 

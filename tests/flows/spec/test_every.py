@@ -9,10 +9,10 @@ from scipy.stats import norm
 from small_spec import SMALL, SMALL_SPHERE
 
 from bandana.algorithms import catalog
+from bandana.flows.plan.plan import cells_of
 from bandana.flows.spec.every import level_within
-from bandana.flows.spec.mistakes import SpecError
-from bandana.flows.spec.plan import cells_of
 from bandana.flows.spec.spec import parse_spec
+from bandana.flows.texts.mistakes import SpecError
 from bandana.privacy_core import ApproxDP, GaussianDP, PureDP, RenyiDP
 
 

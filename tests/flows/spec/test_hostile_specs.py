@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from small_spec import SMALL
 
+from bandana.flows.plan.plan import Plan, cells_of
 from bandana.flows.queries.explain import explain
-from bandana.flows.spec.mistakes import SpecError
-from bandana.flows.spec.plan import Plan, cells_of
 from bandana.flows.spec.spec import load_spec, parse_spec
+from bandana.flows.texts.mistakes import SpecError
 
 _LAUGHS = "l0: &l0 [x, x, x, x, x, x, x, x, x]\n" + "".join(
     f"l{i}: &l{i} [{', '.join([f'*l{i - 1}'] * 9)}]\n" for i in range(1, 10)

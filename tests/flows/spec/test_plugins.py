@@ -10,13 +10,13 @@ from typer.testing import CliRunner
 
 from bandana.algorithms import catalog, plugins
 from bandana.flows.cli import app
+from bandana.flows.folder.store import Store
 from bandana.flows.keys import identity
 from bandana.flows.keys.closure import Code, Name
-from bandana.flows.running.store import Store
-from bandana.flows.spec.plan import cells_of
+from bandana.flows.plan.plan import cells_of
 from bandana.flows.spec.spec import load_spec
-from bandana.flows.suites.play import benchmark_block
-from bandana.flows.suites.work import audit_key
+from bandana.flows.work.audits import audit_key
+from bandana.flows.work.play import benchmark_block
 
 ENTRY = """\
 from friendly_bandits.greedy import Greedy

@@ -5,11 +5,13 @@ import json
 import pytest
 import yaml
 
-from bandana.flows.running.settings import DataFolder
-from bandana.flows.running.store import Store
-from bandana.flows.spec.plan import Plan, cells_of
+from bandana.flows.folder.settings import DataFolder
+from bandana.flows.folder.store import Store
+from bandana.flows.plan.plan import Plan, cells_of
+from bandana.flows.results import baseline
+from bandana.flows.results.baseline import Baseline
+from bandana.flows.results.gate import Row
 from bandana.flows.spec.spec import load_spec
-from bandana.flows.suites import baseline
 from bandana.flows.suites.alarms import (
     AUDIT_FAILED,
     GATE_FAILED,
@@ -21,9 +23,7 @@ from bandana.flows.suites.alarms import (
     slug,
     table,
 )
-from bandana.flows.suites.baseline import Baseline
-from bandana.flows.suites.gate import Row
-from bandana.flows.suites.play import benchmark_block
+from bandana.flows.work.play import benchmark_block
 
 
 def _entry(label, verdict, reasons=("claimed >= accounted >= measured",)):

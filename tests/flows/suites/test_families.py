@@ -8,7 +8,7 @@ import pytest
 from small_spec import SMALL_LINEAR, SMALL_SPHERE
 
 from bandana.audits.reporting import validate
-from bandana.flows.spec.plan import played_cells
+from bandana.flows.plan.plan import played_cells
 from bandana.flows.spec.spec import load_spec
 
 pytestmark = pytest.mark.slow

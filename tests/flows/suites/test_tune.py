@@ -7,10 +7,10 @@ import json
 import pytest
 import yaml
 
-from bandana.flows.spec.mistakes import SpecError
-from bandana.flows.spec.plan import cells_of, played_cells
+from bandana.flows.plan.plan import cells_of, played_cells
 from bandana.flows.spec.spec import load_spec, standing_alone
 from bandana.flows.spec.tuned import Tried, Tuned, choose, question, seed_of_tuning, text_of
+from bandana.flows.texts.mistakes import SpecError
 
 TREE = {
     "name": "tuned", "seed": 3, "horizon": 60, "replications": 2,

@@ -8,7 +8,7 @@ import pytest
 import yaml
 from small_spec import SMALL
 
-from bandana.flows.spec.plan import cells_of
+from bandana.flows.plan.plan import cells_of
 from bandana.flows.spec.spec import load_spec
 from bandana.flows.tracking.dataset_record import dataset_record
 

@@ -18,10 +18,10 @@ from typing import Any
 
 import pytest
 
-from bandana.flows.running.loopback import why_unusable
-from bandana.flows.tracking.address import URI_VARIABLE
+from bandana.flows.servers.loopback import why_unusable
 from bandana.flows.tracking.comparison_view import VIEW_KEY, comparison_state, search_fields
 from bandana.flows.tracking.pages_server import FirstScreen, addition
+from bandana.flows.tracking.store.address import URI_VARIABLE
 from bandana.flows.tracking.tracker import CellRecord, Tracker
 
 CHROMIUM = "/usr/bin/chromium"

@@ -11,10 +11,10 @@ from mlflow.store.db import utils
 from sqlalchemy import create_engine, event
 from sqlalchemy.engine import Engine
 
-from bandana.flows.running import sqlite_file
-from bandana.flows.running.settings import DataFolder
-from bandana.flows.tracking.errors import TrackingError
-from bandana.flows.tracking.layout import Tables, lay_out, tables_of
+from bandana.flows.folder import sqlite_file
+from bandana.flows.folder.settings import DataFolder
+from bandana.flows.tracking.store.errors import TrackingError
+from bandana.flows.tracking.store.layout import Tables, lay_out, tables_of
 from bandana.flows.tracking.tracker import Tracker
 
 N_TABLES = (8, 20, 30)

@@ -9,7 +9,7 @@ from mlflow.server import constants
 from sqlalchemy import create_engine, text
 from sqlalchemy.pool import StaticPool
 
-from bandana.flows.tracking import mlflow_private
+from bandana.flows.tracking.store import mlflow_private
 
 
 def test_all_tables_are_created():

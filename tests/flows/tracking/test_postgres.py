@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from postgres_server import PASSWORD, QUOTED, PostgresServer, why_not
 
-from bandana.flows.tracking.address import URI_VARIABLE
+from bandana.flows.tracking.store.address import URI_VARIABLE
 from bandana.flows.tracking.tracker import CellRecord, Tracker, TrackingError
 
 pytest.importorskip("psycopg2", reason='no PostgreSQL driver: pip install "bandana[postgres]"')
@@ -153,7 +153,7 @@ def test_a_database_that_stops_and_comes_back(
 ) -> None:
     tracker = open_tracker("one")
     first = tracker.log_cell("demo", CELL)
-    monkeypatch.setattr("bandana.flows.tracking.errors.PAUSES", (0.1, 0.2))
+    monkeypatch.setattr("bandana.flows.tracking.store.errors.PAUSES", (0.1, 0.2))
     server.stop()
     try:
         with pytest.raises(TrackingError, match=r"does not answer .*start it.*the same command again") as told:
@@ -167,7 +167,7 @@ def test_a_database_that_stops_and_comes_back(
     second = tracker.log_cell("demo", replace(CELL, run_key="other", name="other"))
     assert {run.info.run_id for run in all_runs(tracker)} == {first, second}
     # A short outage is waited out: the call sees none of it.
-    monkeypatch.setattr("bandana.flows.tracking.errors.PAUSES", (1.0, 4.0, 10.0))
+    monkeypatch.setattr("bandana.flows.tracking.store.errors.PAUSES", (1.0, 4.0, 10.0))
     server.stop()
     restart = threading.Timer(1.5, server.start)
     restart.start()

@@ -593,7 +593,7 @@ def test_a_damaged_database_is_a_clear_error(tmp_path: Path) -> None:
 
 
 def test_a_locked_database_is_a_clear_error(tracker: Tracker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bandana.flows.tracking.client._SQLITE_PATIENCE", 0.1)
+    monkeypatch.setattr("bandana.flows.tracking.store.client._SQLITE_PATIENCE", 0.1)
     other = sqlite3.connect(tmp_path / "data" / "mlflow" / "mlflow.db", isolation_level=None)
     other.execute("BEGIN EXCLUSIVE")
     try:

@@ -18,10 +18,10 @@ from http_answers import answering
 from typer.testing import CliRunner
 
 from bandana.flows.cli import app
-from bandana.flows.spec.mistakes import SpecError
-from bandana.flows.tracking import errors
-from bandana.flows.tracking.address import ARTIFACTS_VARIABLE, URI_VARIABLE, TrackingAddress
-from bandana.flows.tracking.errors import Patient, advice, is_passing
+from bandana.flows.texts.mistakes import SpecError
+from bandana.flows.tracking.store import errors
+from bandana.flows.tracking.store.address import ARTIFACTS_VARIABLE, URI_VARIABLE, TrackingAddress
+from bandana.flows.tracking.store.errors import Patient, advice, is_passing
 from bandana.flows.tracking.tracker import Tracker, TrackingError
 
 SECRET = "p@ss/w:rd %1"

@@ -13,10 +13,10 @@ import yaml
 from typer.testing import CliRunner
 
 from bandana.flows.cli import app
+from bandana.flows.folder.settings import DataFolder
 from bandana.flows.keys.checkout import checkout
-from bandana.flows.running.settings import DataFolder
-from bandana.flows.tracking.address import URI_VARIABLE
 from bandana.flows.tracking.metrics import AUDIT_METRICS, METRICS
+from bandana.flows.tracking.store.address import URI_VARIABLE
 from bandana.flows.tracking.tracker import CellRecord, Tracker
 
 ROOT = Path(__file__).parents[3]

@@ -26,9 +26,9 @@ from bandana.flows.annexes.books.bookkeeping.bodies import (
 from bandana.flows.annexes.books.bookkeeping.chain import CHECKPOINT, SETTLED, Entry
 from bandana.flows.annexes.books.bookkeeping.spending import Budget, Charge
 from bandana.flows.keys.content import canonical
-from bandana.flows.spec.mistakes import BookError
+from bandana.flows.texts.mistakes import BookError
 from bandana.privacy_core import Event
-from bandana.privacy_core.spending import filterable
+from bandana.privacy_core.accounting.spending import filterable
 
 EVERY = 64
 """Fewest entries between two checkpoints; after a long checkpoint there are more, until they are as long as it is."""

@@ -16,7 +16,7 @@ from bandana.flows.annexes.books.bookkeeping.chain import (
     SETTLED,
     Entry,
 )
-from bandana.flows.spec.mistakes import BookError
+from bandana.flows.texts.mistakes import BookError
 
 _LONGEST = 110
 """Characters of a reason; with the book's name and the entry, the line stays below 200."""

@@ -34,7 +34,7 @@ from bandana.flows.annexes.books.bookkeeping.chain import (
 from bandana.flows.annexes.books.bookkeeping.known import DataSet
 from bandana.flows.annexes.books.bookkeeping.spending import Budget, Charge
 from bandana.flows.annexes.books.bookkeeping.storage import Storage, Writer
-from bandana.flows.spec.mistakes import BookError
+from bandana.flows.texts.mistakes import BookError
 from bandana.privacy_core import Event, PureDP
 
 

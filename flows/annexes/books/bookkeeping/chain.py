@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 from bandana.flows.keys.content import canonical, content_key
-from bandana.flows.spec.mistakes import BookError
+from bandana.flows.texts.mistakes import BookError
 
 FORMAT = "bandana/book/1"
 FIRST = "0" * 64

@@ -35,7 +35,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import chdtr
 
-from bandana.flows.spec.mistakes import BookError
+from bandana.flows.texts.mistakes import BookError
 
 SHARED = 0.1
 """Share of the rows of the smaller of two data sets from which on both are taken for one, beyond what accident explains."""

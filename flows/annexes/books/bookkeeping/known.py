@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from bandana.flows.annexes.books.bookkeeping import identity, witness
 from bandana.flows.annexes.books.bookkeeping.identity import Rows, Table
 from bandana.flows.annexes.books.bookkeeping.spending import Charge
-from bandana.flows.spec.mistakes import BookError
+from bandana.flows.texts.mistakes import BookError
 
 
 class Earlier(NamedTuple):

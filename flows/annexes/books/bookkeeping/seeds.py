@@ -6,7 +6,7 @@ import json
 import os
 from pathlib import Path
 
-from bandana.flows.spec.mistakes import BookError
+from bandana.flows.texts.mistakes import BookError
 
 FOLDER = "books/seeds"
 """Place in a data folder, one file for each data set."""

@@ -10,7 +10,7 @@ from operator import itemgetter
 from typing import Any
 
 from bandana.privacy_core import ApproxDP, Event, GaussianDP, PrivacyCurve, PureDP
-from bandana.privacy_core.spending import cost_of, exceeds, filterable, limit_of
+from bandana.privacy_core.accounting.spending import cost_of, exceeds, filterable, limit_of
 
 Budget = ApproxDP | PureDP
 

@@ -32,7 +32,7 @@ from sqlalchemy.exc import DatabaseError, OperationalError, SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
 from bandana.flows.annexes.books.bookkeeping.chain import CHECKPOINT, Entry, check_seal
-from bandana.flows.spec.mistakes import BookError
+from bandana.flows.texts.mistakes import BookError
 
 PATIENCE = 30.0
 """Seconds to wait for another process that writes."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bandana.flows.annexes.books.bookkeeping.chain import Entry
-from bandana.flows.spec.mistakes import BookError
+from bandana.flows.texts.mistakes import BookError
 
 FOLDER = "books/heads"
 """Place in a data folder, one file for each data set."""

@@ -9,13 +9,13 @@ import yaml
 
 from bandana.audits.reporting.document import validate
 from bandana.flows.annexes.compliance.registry.entry import RegistryError, registry_entry
-from bandana.flows.running.settings import DataFolder
-from bandana.flows.running.store import Store, write_whole
-from bandana.flows.spec.mistakes import SpecError
-from bandana.flows.spec.own_data import pinned
-from bandana.flows.spec.plan import Plan
+from bandana.flows.folder.settings import DataFolder
+from bandana.flows.folder.store import Store, write_whole
+from bandana.flows.own.data import pinned
+from bandana.flows.plan.plan import Plan
+from bandana.flows.results.report_document import assemble
 from bandana.flows.spec.spec import load_spec
-from bandana.flows.suites.report_document import assemble
+from bandana.flows.texts.mistakes import SpecError
 
 _REMINDER = "A draft: check every sentence, and submit it at github.com/opendp/deployments-registry-data."
 

@@ -12,9 +12,16 @@ from typing import Any
 
 from bandana.audits.documents.form import first_mistake
 from bandana.audits.reporting import origin
-from bandana.audits.reporting.label import TRUST
 from bandana.audits.reporting.numbers import number
-from bandana.audits.reporting.strength import Document, composed, noise_sources, on_private_data, private_cells, promises
+from bandana.audits.reporting.sections.label import TRUST
+from bandana.audits.reporting.sections.strength import (
+    Document,
+    composed,
+    noise_sources,
+    on_private_data,
+    private_cells,
+    promises,
+)
 from bandana.audits.summary import epsilon_of
 from bandana.flows.annexes.compliance.registry.fields import RegistryEntry
 

@@ -21,7 +21,7 @@ from bandana.algorithms.run import run
 from bandana.audits.claims import Quantity
 from bandana.audits.outcome import accounted_as
 from bandana.privacy_core import ApproxDP, GaussianDP, Interval, LiveLedger, ReproducibleNoise
-from bandana.privacy_core.factorization import factorize
+from bandana.privacy_core.accounting.factorization import factorize
 
 UNIT, PROMISE = Interval(0.0, 1.0), ApproxDP(2.0, 1e-5)
 

@@ -15,7 +15,7 @@ from bandana.algorithms.rl.mixture.calibrations import calibrations
 from bandana.algorithms.rl.mixture.forms import VTR
 from bandana.algorithms.run import run
 from bandana.privacy_core import GaussianDP, LiveLedger, PureDP, ReproducibleNoise, ScriptedLedger, TrustModel
-from bandana.privacy_core.sensitivities import matrix_l1_bound, pair_l1_bound
+from bandana.privacy_core.noise.sensitivities import matrix_l1_bound, pair_l1_bound
 
 MU = GaussianDP.from_epsilon_delta(1.0, 1e-5).mu
 every = pytest.mark.parametrize("name", FORMS)

@@ -15,7 +15,7 @@ from bandana.audits.reporting import validate
 from bandana.flows.annexes.anything.own import ALGORITHM, FUNCTION, Request, load
 from bandana.flows.cli import app
 from bandana.flows.commands.options import FAILURE, USER_MISTAKE
-from bandana.flows.spec.mistakes import SpecError
+from bandana.flows.texts.mistakes import SpecError
 
 ROOT = Path(__file__).parents[4]
 EXAMPLES = ROOT / "examples"

@@ -15,7 +15,7 @@ from bandana.flows.annexes.anything.outputs.calls import BrokenSubject
 from bandana.flows.annexes.anything.programs import Program, named
 from bandana.flows.cli import app
 from bandana.flows.commands.options import FAILURE, USER_MISTAKE
-from bandana.flows.spec.mistakes import SpecError
+from bandana.flows.texts.mistakes import SpecError
 
 NOISY = """\
 import json, random, sys

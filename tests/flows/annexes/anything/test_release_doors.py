@@ -13,7 +13,7 @@ from bandana.flows.annexes.anything.data_sets import read_data
 from bandana.flows.cli import app
 from bandana.flows.commands.options import FAILURE, USER_MISTAKE
 from bandana.flows.running.child import Limits, run
-from bandana.flows.spec.mistakes import SpecError
+from bandana.flows.texts.mistakes import SpecError
 from bandana.privacy_core import Relation
 
 OWN = """\

@@ -15,18 +15,19 @@ from bandana.flows.annexes.books import charges
 from bandana.flows.annexes.books.bookkeeping.book import BudgetBook
 from bandana.flows.annexes.books.charges import check_affords
 from bandana.flows.cli import app
+from bandana.flows.folder.settings import DataFolder
+from bandana.flows.folder.store import Store
+from bandana.flows.own.data import pinned
+from bandana.flows.plan.plan import Plan, cells_of, played_cells
 from bandana.flows.queries import cost
 from bandana.flows.queries.explain import explain
-from bandana.flows.running.settings import DataFolder
+from bandana.flows.results.report_document import assemble
 from bandana.flows.running.side_by_side import Workers
-from bandana.flows.running.store import Store
-from bandana.flows.spec.mistakes import BookError, SpecError
-from bandana.flows.spec.own_data import pinned
-from bandana.flows.spec.plan import Plan, cells_of, played_cells
 from bandana.flows.spec.spec import load_spec, standing_alone
-from bandana.flows.suites import replicates, steps
-from bandana.flows.suites.play import BENCHMARK, BOOK, benchmark_block
-from bandana.flows.suites.report_document import assemble
+from bandana.flows.suites import steps
+from bandana.flows.texts.mistakes import BookError, SpecError
+from bandana.flows.work import replicates
+from bandana.flows.work.play import BENCHMARK, BOOK, benchmark_block
 from bandana.privacy_core import GaussianDP, LiveLedger, SecureNoise
 from benchmarks import book_kills
 

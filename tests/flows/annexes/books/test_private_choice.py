@@ -11,15 +11,15 @@ import yaml
 
 from bandana.flows.annexes.books.bookkeeping.book import BudgetBook
 from bandana.flows.annexes.books.private_choice import choose_privately, mechanism_of
-from bandana.flows.running.settings import DataFolder
+from bandana.flows.folder.settings import DataFolder
+from bandana.flows.own.data import pinned
+from bandana.flows.plan.plan import Plan, cells_of
 from bandana.flows.running.side_by_side import Workers
-from bandana.flows.spec.mistakes import BookError, SpecError
-from bandana.flows.spec.own_data import pinned
-from bandana.flows.spec.plan import Plan, cells_of
 from bandana.flows.spec.spec import load_spec
 from bandana.flows.suites import steps
 from bandana.flows.suites import tune as tuning
 from bandana.flows.suites.tune import tune
+from bandana.flows.texts.mistakes import BookError, SpecError
 from bandana.privacy_core import BoundedRangeEvent
 
 

@@ -18,7 +18,7 @@ from bandana.flows.annexes.compliance import verify
 from bandana.flows.annexes.compliance.evidence import replayed as replays
 from bandana.flows.annexes.compliance.evidence.bundle import REPORT, Bundle, archive_of, statement_of
 from bandana.flows.annexes.compliance.evidence.signature import PUBLIC_KEY, public_pem, sign
-from bandana.flows.suites.audit_report import evidence_field
+from bandana.flows.results.audit_report import evidence_field
 
 
 class Forger:

@@ -29,8 +29,8 @@ from bandana.flows.annexes.compliance.verify import Request
 from bandana.flows.annexes.compliance.verify import check as answer_of
 from bandana.flows.cli import app
 from bandana.flows.commands.options import DIFFERS, FAILURE, USER_MISTAKE
+from bandana.flows.folder.settings import DataFolder
 from bandana.flows.running import child
-from bandana.flows.running.settings import DataFolder
 
 AUDIT = {"rounds": 16, "replays": 4000, "examples": 5}
 

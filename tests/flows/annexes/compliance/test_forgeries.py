@@ -26,7 +26,7 @@ from bandana.audits.searches import request
 from bandana.flows.annexes.compliance.evidence import replayed
 from bandana.flows.annexes.compliance.evidence.standalone import exit_code
 from bandana.flows.annexes.compliance.verify import Request, check
-from bandana.flows.spec.mistakes import SpecError
+from bandana.flows.texts.mistakes import SpecError
 from bandana.privacy_core import GaussianEvent
 
 LABEL = "block phases"

@@ -6,11 +6,11 @@ from small_spec import SMALL
 from typer.testing import CliRunner
 
 from bandana.flows.cli import app
-from bandana.flows.running.settings import DataFolder
-from bandana.flows.running.store import Store
-from bandana.flows.spec.plan import cells_of
+from bandana.flows.folder.settings import DataFolder
+from bandana.flows.folder.store import Store
+from bandana.flows.plan.plan import cells_of
 from bandana.flows.spec.spec import parse_spec
-from bandana.flows.suites.play import benchmark_block
+from bandana.flows.work.play import benchmark_block
 
 DECLARED = {"curator": "An office", "purpose": "Reminders", "region": "Nowhere", "people": 500, "approved": "2026-11-01"}
 

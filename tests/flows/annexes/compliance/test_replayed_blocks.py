@@ -22,14 +22,14 @@ from bandana.flows.annexes.compliance.replay import replayed
 from bandana.flows.annexes.compliance.verify import Request, check
 from bandana.flows.cli import app
 from bandana.flows.commands.options import DIFFERS, FAILURE
+from bandana.flows.folder.store import Store
 from bandana.flows.keys import identity
-from bandana.flows.running.store import Store
-from bandana.flows.spec.made_by import subject_roots
-from bandana.flows.spec.mistakes import SpecError
-from bandana.flows.spec.plan import cells_of
+from bandana.flows.plan.made_by import subject_roots
+from bandana.flows.plan.plan import cells_of
 from bandana.flows.spec.spec import load_spec
-from bandana.flows.suites.replays import audited_subject
-from bandana.flows.suites.work import about_audits, audit_cell
+from bandana.flows.texts.mistakes import SpecError
+from bandana.flows.work.audits import about_audits, audit_cell
+from bandana.flows.work.replays import audited_subject
 
 EXAMPLES = Path(__file__).parents[4] / "examples"
 LABEL = "block phases"

@@ -34,13 +34,13 @@ from bandana.flows.annexes.compliance.packing import pack, report_of
 from bandana.flows.annexes.compliance.rebuilt import Packed
 from bandana.flows.annexes.compliance.verify import Request, check
 from bandana.flows.cli import app
+from bandana.flows.folder.settings import DataFolder
 from bandana.flows.keys import identity
-from bandana.flows.running.settings import DataFolder
-from bandana.flows.spec import own_code
-from bandana.flows.spec.mistakes import SpecError
-from bandana.flows.spec.plan import Plan
-from bandana.flows.suites.audit_report import rendered
-from bandana.flows.suites.report_document import assemble, audit_documents
+from bandana.flows.own import code as own_code
+from bandana.flows.plan.plan import Plan
+from bandana.flows.results.audit_report import rendered
+from bandana.flows.results.report_document import assemble, audit_documents
+from bandana.flows.texts.mistakes import SpecError
 
 AUDIT = {"rounds": 16, "replays": 2000, "examples": 5}
 LABEL = "adar-ucb tight eps=1"

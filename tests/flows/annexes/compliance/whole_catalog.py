@@ -6,9 +6,9 @@ from functools import partial
 from bandana.audits.subjects import subjects
 from bandana.flows.keys import identity
 from bandana.flows.keys.provenance import Making
-from bandana.flows.spec.made_by import subject_roots
-from bandana.flows.suites.replays import audit_of_subject
-from bandana.flows.suites.work import about_audits
+from bandana.flows.plan.made_by import subject_roots
+from bandana.flows.work.audits import about_audits
+from bandana.flows.work.replays import audit_of_subject
 
 
 def audited(label, effort):

@@ -19,13 +19,13 @@ from bandana.audits.reporting import figures, render_html, validate
 from bandana.flows.annexes.leaderboard import assemble, best, measures
 from bandana.flows.annexes.leaderboard.benchmark_folder import audit_plans, audited, left_to_the_whole, read, written_version
 from bandana.flows.cli import app
-from bandana.flows.running.settings import DataFolder
+from bandana.flows.folder.settings import DataFolder
+from bandana.flows.folder.store import Store
+from bandana.flows.plan.plan import Plan, cells_of, played_cells
 from bandana.flows.running.side_by_side import Workers
-from bandana.flows.running.store import Store
 from bandana.flows.spec.aims import Aim, aim_of
-from bandana.flows.spec.mistakes import SpecError
-from bandana.flows.spec.plan import Plan, cells_of, played_cells
 from bandana.flows.suites import steps
+from bandana.flows.texts.mistakes import SpecError
 
 ROOT = Path(__file__).parents[4]
 PROBLEM = {

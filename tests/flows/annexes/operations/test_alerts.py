@@ -13,7 +13,7 @@ import pytest
 from http_answers import answering
 
 from bandana.flows.annexes.operations.alerts import check, longest_gap
-from bandana.flows.spec.mistakes import SpecError
+from bandana.flows.texts.mistakes import SpecError
 
 _ROOT = Path(__file__).parents[4]
 

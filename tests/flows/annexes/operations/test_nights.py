@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from bandana.flows.annexes.operations.nights import SHOWN, Night, diary, page, sparkline
 from bandana.flows.annexes.operations.schedule import nightly_benchmark
-from bandana.flows.running.settings import DataFolder
+from bandana.flows.folder.settings import DataFolder
 
 CELL = "adar-ucb tight eps=1"
 

@@ -21,8 +21,8 @@ from bandana.audits.evidence import seal
 from bandana.flows.annexes.operations.prefect_history import History, old_history
 from bandana.flows.annexes.operations.prune import prune_history, prune_runs
 from bandana.flows.cli import app
-from bandana.flows.running.prefect_health import DATABASE
-from bandana.flows.running.settings import DataFolder
+from bandana.flows.folder.settings import DataFolder
+from bandana.flows.servers.prefect_health import DATABASE
 from bandana.flows.tracking.superseded import BASELINE, EVIDENCE, YOUNG
 from bandana.flows.tracking.tracker import CellRecord, Tracker
 

@@ -19,9 +19,9 @@ from typer.testing import CliRunner
 
 from bandana.flows.annexes.operations.clock import Times
 from bandana.flows.cli import app
-from bandana.flows.running.loopback import check_port
 from bandana.flows.running.processes import end, is_running
-from bandana.flows.spec.mistakes import SpecError
+from bandana.flows.servers.loopback import check_port
+from bandana.flows.texts.mistakes import SpecError
 
 _ROOT = Path(__file__).parents[4]
 

@@ -4,7 +4,7 @@ import subprocess
 
 from bandana.flows.annexes.operations.commands_serve import _from_file
 from bandana.flows.annexes.operations.service import service_settings
-from bandana.flows.running import login
+from bandana.flows.servers import login
 
 
 def test_a_served_prefect_answers_its_own_pages_and_who_knows_the_login():

@@ -9,8 +9,8 @@ from typer.testing import CliRunner
 
 from bandana.flows.annexes.operations.shared_server import check_address, connected
 from bandana.flows.cli import app
-from bandana.flows.running.prefect_health import ServerError
-from bandana.flows.spec.mistakes import SpecError
+from bandana.flows.servers.prefect_health import ServerError
+from bandana.flows.texts.mistakes import SpecError
 
 LOGIN = "bandana:a secret"
 

@@ -24,7 +24,7 @@ from listening import listening
 from typer.testing import CliRunner
 
 from bandana.flows.cli import app
-from bandana.flows.tracking.address import URI_VARIABLE
+from bandana.flows.tracking.store.address import URI_VARIABLE
 from bandana.flows.tracking.tracker import CellRecord, Tracker, TrackingError
 
 pytest.importorskip("flask_wtf", reason='no authentication for the server: pip install "mlflow[auth]"')

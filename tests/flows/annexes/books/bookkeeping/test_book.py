@@ -12,7 +12,7 @@ from bandana.flows.annexes.books.bookkeeping import book as books
 from bandana.flows.annexes.books.bookkeeping import storage
 from bandana.flows.annexes.books.bookkeeping.book import BudgetBook, DataSet
 from bandana.flows.annexes.books.bookkeeping.spending import Charge
-from bandana.flows.spec.mistakes import BookError
+from bandana.flows.texts.mistakes import BookError
 from bandana.privacy_core import ApproxDP, GaussianDP, GaussianEvent, PureDP, PureEvent
 
 BUDGET = ApproxDP(3.0, 1e-6)

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from bandana.flows.annexes.books.bookkeeping.chain import CHARGED, OPENED, SETTLED, check_chain, check_head, following
-from bandana.flows.spec.mistakes import BookError
+from bandana.flows.texts.mistakes import BookError
 
 NOON = datetime(2026, 11, 23, 12, tzinfo=UTC)
 

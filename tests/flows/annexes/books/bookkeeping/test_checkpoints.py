@@ -16,7 +16,7 @@ from bandana.flows.annexes.books.bookkeeping.book import BudgetBook, DataSet
 from bandana.flows.annexes.books.bookkeeping.chain import CHECKPOINT
 from bandana.flows.annexes.books.bookkeeping.spending import Charge
 from bandana.flows.annexes.books.bookkeeping.storage import Storage
-from bandana.flows.spec.mistakes import BookError
+from bandana.flows.texts.mistakes import BookError
 from bandana.privacy_core import ApproxDP, GaussianEvent, LaplaceEvent
 from benchmarks.book_length import charge_of, write_book
 

@@ -14,7 +14,7 @@ from bandana.flows.annexes.books.bookkeeping.book import BudgetBook, DataSet
 from bandana.flows.annexes.books.bookkeeping.chain import clock_notes, last_in_time, time_of
 from bandana.flows.annexes.books.bookkeeping.spending import Charge
 from bandana.flows.cli import app
-from bandana.flows.spec.mistakes import BookError
+from bandana.flows.texts.mistakes import BookError
 from bandana.privacy_core import ApproxDP, GaussianEvent
 
 BUDGET, NOON, DATA = ApproxDP(3.0, 1e-6), datetime(2026, 11, 23, 12, tzinfo=UTC), DataSet(b"a,b\n0,1\n", "people.csv")

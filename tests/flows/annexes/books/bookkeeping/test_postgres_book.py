@@ -16,7 +16,7 @@ from postgres_server import PASSWORD, PostgresServer, why_not
 from bandana.flows.annexes.books.bookkeeping import balance, storage
 from bandana.flows.annexes.books.bookkeeping.book import BudgetBook, DataSet
 from bandana.flows.annexes.books.bookkeeping.spending import Charge
-from bandana.flows.spec.mistakes import BookError
+from bandana.flows.texts.mistakes import BookError
 from bandana.privacy_core import ApproxDP, GaussianEvent
 
 pytest.importorskip("psycopg2", reason='no PostgreSQL driver: pip install "bandana[postgres]"')

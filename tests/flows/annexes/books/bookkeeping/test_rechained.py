@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from bandana.flows.annexes.books.bookkeeping.book import BudgetBook, DataSet
 from bandana.flows.annexes.books.bookkeeping.spending import Charge
 from bandana.flows.cli import app
-from bandana.flows.spec.mistakes import BookError
+from bandana.flows.texts.mistakes import BookError
 from bandana.privacy_core import ApproxDP, GaussianEvent
 
 BUDGET, PEOPLE = ApproxDP(3.0, 1e-6), b"a,b\n0,1\n1,0\n"

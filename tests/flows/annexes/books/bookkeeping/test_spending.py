@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from bandana.audits.claims import parse
 from bandana.flows.annexes.books.bookkeeping import spending
 from bandana.flows.annexes.books.bookkeeping.spending import Charge
-from bandana.flows.spec.budgets import BudgetSpec
+from bandana.flows.own.budgets import BudgetSpec
 from bandana.privacy_core import (
     ApproxDP,
     Exact,

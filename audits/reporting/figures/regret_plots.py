@@ -1,0 +1,281 @@
+"""Figures on the cost of privacy: regret and budget over rounds, and regret against epsilon."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bandana.audits.reporting.figures import drawing
+from bandana.audits.reporting.numbers import number
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+@drawing.drawn_once
+def regret_curves(
+    grid: Sequence[int],
+    cells: Sequence[dict[str, Any]],
+    colors: dict[float, str],
+    *,
+    is_log: bool,
+    top: float,
+    ceiling: float = 0.0,
+    unit: str = "rounds",
+) -> str:
+    """Mean regret against rounds with its band, one line per cell; on logarithmic axes also the bounds, dashed.
+
+    A twin is a thin line in the color of the cell that it is without noise. Reference policies are thin dotted lines; on
+    linear axes one leaves the figure where it exceeds all that is compared, and has its name there.
+
+    Args:
+      grid: rounds, increasing.
+      cells: the cells to draw together, as in the document.
+      colors: epsilon -> color, from `level_colors`.
+      is_log: both axes logarithmic, or both linear.
+      top: the largest regret of all panels that are compared, in units of reward.
+      ceiling: the largest bound or reference of all panels; logarithmic axes reach to it.
+      unit: rounds or episodes.
+
+    Returns:
+      SVG text.
+    """
+    bounded = [cell for cell in cells if is_log and cell["bound"] is not None]
+    least = [cell for cell in cells if is_log and cell["lower_bound"] is not None]
+    owners = {cell["label"]: cell["epsilon"] for cell in cells}
+
+    def draw(axes: Axes) -> None:
+        x = np.asarray(grid, dtype=float)
+        floor = max(top, 1e-12) * 1e-5 if is_log else -math.inf
+        ends, leaving = [], []
+        for cell in cells:
+            epsilon = cell["epsilon"] if cell["twin_of"] is None else owners.get(cell["twin_of"])
+            is_reference, is_twin = cell["role"] == "reference", cell["twin_of"] is not None
+            color = drawing.INK if is_reference else drawing.TWIN if epsilon is None else colors[epsilon]
+            dash = drawing.DOTTED if is_reference else drawing.DASH_DOTTED if cell["epsilon"] is None else "-"
+            opacity, width = 0.07 if is_reference else 0.18, 1.0 if is_reference or is_twin else None
+            style: dict[str, Any] = {"color": color, "linestyle": dash, "linewidth": width}
+            mean = drawing.draw_line(axes, x, cell, opacity=opacity, floor=floor, **style)
+            if not is_log and mean[-1] > top * drawing.ROOM:
+                leaving.append((float(x[np.argmax(mean > top * drawing.ROOM)]), drawing.short(curve_name(cell, cells), 22)))
+            elif not is_twin:
+                ends.append((float(mean[-1]), drawing.short(curve_name(cell, cells), 22), color))
+            if cell in least:
+                axes.plot(x, np.maximum(cell["lower_bound"], floor), color=color, linewidth=1.0, linestyle=drawing.DOTTED)
+            if cell in bounded:
+                axes.plot(x, np.maximum(cell["bound"], floor), color=color, linewidth=1.0, linestyle=drawing.DASHED)
+        axes.set_xlabel(unit.removesuffix("s") + (" (log scale)" if is_log else ""))
+        axes.set_ylabel("regret (units of reward)")
+        if is_log:
+            axes.set_xscale("log")
+            drawing.log_ticks(axes.xaxis)
+            starts = [v for cell in cells for v in cell["mean"][: max(1, len(grid) // 20)] if v > 0]
+            low, high = max(floor, min(starts, default=floor) * 0.7), max(top, ceiling, 1e-9) * 1.5
+            drawing.limit_regret(axes, low, high, is_log=True)
+        else:
+            _linear_axes(axes, cells, top)
+        twins = [cell for cell in cells if is_log and cell["twin_of"] is not None]
+        names = ("without noise", twins), ("upper bound", bounded), ("lower bound", least)
+        dashes = zip(names, (drawing.DASH_DOTTED, drawing.DASHED, drawing.DOTTED), strict=True)
+        thin = {"color": drawing.INK, "linewidth": 1.0}
+        if legend := [{**thin, "linestyle": dash, "label": name} for (name, drawn), dash in dashes if drawn]:
+            drawing.legend_above(axes, legend)
+        drawing.label_ends(axes, float(x[-1]), ends)
+        _label_leaving(axes, leaving)
+
+    return drawing.svg_of(draw, 4.3, 3.1)
+
+
+@drawing.drawn_once
+def overlay(grid: Sequence[int], lines: Sequence[dict[str, Any]], *, top: float, unit: str = "rounds") -> str:
+    """Mean regret of several algorithms against rounds on linear axes, each with its band and its name.
+
+    Args:
+      grid: rounds, increasing.
+      lines: at least one; name, color, `is_reference`, and mean, low and high on the grid, in units of reward.
+      top: the largest regret of all panels that are compared.
+      unit: rounds or episodes.
+
+    Returns:
+      SVG text.
+    """
+
+    def draw(axes: Axes) -> None:
+        x, ends = np.asarray(grid, dtype=float), []
+        for line in lines:
+            is_reference, color = line["is_reference"], line["color"]
+            dash = drawing.DOTTED if is_reference else drawing.DASHED if color == drawing.TWIN else "-"
+            width = 1.1 if is_reference else None
+            mean = drawing.draw_line(axes, x, line, opacity=0.16, color=color, linestyle=dash, linewidth=width)
+            ends.append((float(mean[-1]), drawing.short(line["name"], 22), color))
+        axes.set_xlabel(unit.removesuffix("s"))
+        axes.set_ylabel("regret (units of reward)")
+        _linear_axes(axes, lines, top)
+        drawing.label_ends(axes, float(x[-1]), ends)
+
+    return drawing.svg_of(draw, 4.3, 2.5)
+
+
+def _linear_axes(axes: Axes, curves: Sequence[Mapping[str, Any]], top: float) -> None:
+    """Limits both axes from 0, or the lowest end of a band, to what is compared, and sets their ticks."""
+    drawing.limit_regret(axes, min(0.0, *(min(curve["low"]) for curve in curves)), (top or 1.0) * drawing.ROOM, is_log=False)
+    axes.set_xlim(left=0)
+    drawing.number_ticks(axes.xaxis, 3)
+
+
+def _label_leaving(axes: Axes, leaving: list[tuple[float, str]]) -> None:
+    """Names lines above the place where they leave linear axes; names that would overlap share one place."""
+    right = axes.get_xlim()[1]
+    groups: list[list[tuple[float, str]]] = []
+    for x, name in sorted(leaving):
+        if groups and x - groups[-1][0][0] < 0.3 * right:
+            groups[-1].append((x, name))
+        else:
+            groups.append([(x, name)])
+    for group in groups:
+        names = ", ".join(name for _, name in group)
+        at = (min(max(group[0][0] / right, 0.12), 0.85), 1.0)
+        font = {"ha": "center", "va": "bottom", "fontsize": 8.5, "color": drawing.INK}
+        drawing.write(axes, names, at, (0, 3), xycoords="axes fraction", **font)
+
+
+def curve_name(cell: dict[str, Any], among: Sequence[dict[str, Any]]) -> str:
+    """Short name of a cell's line: its privacy level if that is unique."""
+    if cell["role"] == "reference":
+        return str(cell["algorithm"])
+    if (owner := next((other for other in among if other["label"] == cell["twin_of"]), None)) is not None:
+        return f"{curve_name(owner, among)}, no noise"
+    among = [other for other in among if other["role"] == "algorithm"]
+    if sum(other["epsilon"] == cell["epsilon"] for other in among) > 1:
+        return str(cell["label"])
+    return "not private" if cell["epsilon"] is None else f"ε = {number(cell['epsilon'])}"
+
+
+@drawing.drawn_once
+def budget_over_time(
+    grid: Sequence[int], cells: Sequence[dict[str, Any]], colors: dict[float, str], unit: str = "rounds"
+) -> str:
+    """Budget spent by the worst record before each round, one line per cell, with the claim as a horizontal line.
+
+    Args:
+      grid: rounds, increasing.
+      cells: cells whose `mu_spent` is not null.
+      colors: epsilon -> color, from `level_colors`.
+      unit: rounds or episodes.
+
+    Returns:
+      SVG text. Rounds are logarithmic; the budget too, where the cells' levels span more than a factor of 10.
+    """
+    claims = [cell["mu_claimed"] for cell in cells if cell["mu_claimed"]]
+    spent = [float(cell["mu_spent"][-1]) for cell in cells]
+    top = max([*claims, *spent, 1e-12])
+    levels = [value for value in (*claims, *spent) if value > 0]
+    is_log = bool(levels) and max(levels) > 10 * min(levels)
+
+    def draw(axes: Axes) -> None:
+        x = np.asarray(grid, dtype=float)
+        ends = []
+        lowest = min(levels, default=top) / 3
+        for cell in cells:
+            color = drawing.TWIN if cell["epsilon"] is None else colors[cell["epsilon"]]
+            y = np.asarray(cell["mu_spent"], dtype=float)
+            axes.plot(x, np.maximum(y, lowest) if is_log else y, color=color, drawstyle="steps-post", clip_on=False)
+            if cell["mu_claimed"] is not None:
+                axes.axhline(cell["mu_claimed"], color=color, linewidth=1.1, linestyle=drawing.DOTTED)
+            ends.append((max(float(y[-1]), lowest if is_log else 0.0), drawing.short(curve_name(cell, cells), 22), color))
+        axes.set_xscale("log")
+        drawing.log_ticks(axes.xaxis)
+        drawing.limit_regret(axes, lowest if is_log else 0.0, top * (1.5 if is_log else 1.12), is_log=is_log)
+        axes.set_xlabel(f"{unit.removesuffix('s')} (log scale)")
+        axes.set_ylabel("budget, as µ" + (" (log scale)" if is_log else ""))
+        claimed = {"linewidth": 1.1, "linestyle": drawing.DOTTED, "label": "claimed"}
+        drawing.legend_above(axes, [{"color": drawing.INK, "label": "spent"}, {"color": drawing.INK, **claimed}])
+        drawing.label_ends(axes, float(x[-1]), ends)
+
+    return drawing.svg_of(draw, 4.3, 3.1)
+
+
+@drawing.drawn_once
+def frontier(
+    families: Mapping[str, Sequence[dict[str, Any]]],
+    twins: Sequence[dict[str, Any]],
+    noiseless: Mapping[str, dict[str, Any]],
+) -> str:
+    """Final regret with its interval against epsilon, one line per family, and the twins as horizontal bands.
+
+    Args:
+      families: name -> cells, epsilon increasing, with their regret.
+      twins: cells that are not private, with their regret; reference rows among them are dotted.
+      noiseless: label of a cell -> the same cell without its noise; drawn as thin lines.
+
+    Returns:
+      SVG text. Epsilon is logarithmic; regret too, where it spans more than a factor of 20.
+    """
+    drawn = [cell for cells in families.values() for cell in cells] + [*twins, *noiseless.values()]
+    low, high = min(cell["final_low"] for cell in drawn), max(cell["final_high"] for cell in drawn)
+    is_log = low > 0 and high > 20 * low
+
+    def draw(axes: Axes) -> None:
+        ends = []
+        axes.set_xscale("log")
+        for twin in twins:
+            axes.axhspan(twin["final_low"], twin["final_high"], color=drawing.TWIN, alpha=0.22, linewidth=0)
+            is_reference = twin["role"] != "algorithm"
+            color, ending = (drawing.INK, "") if is_reference else (drawing.TWIN, ", not private")
+            dash = drawing.DOTTED if is_reference else drawing.LONG_DASHED
+            axes.axhline(twin["final_mean"], color=color, linewidth=1.2, linestyle=dash)
+            ends.append((float(twin["final_mean"]), drawing.short(f"{twin['algorithm']}{ending}", 30), color))
+        for index, (name, cells) in enumerate(families.items()):
+            color, marker = drawing.FAMILIES[index % len(drawing.FAMILIES)], drawing.SHAPES[index % len(drawing.SHAPES)]
+            intervals = [(cell["final_low"], cell["final_mean"], cell["final_high"]) for cell in cells]
+            style = {"color": color, "marker": marker, "markersize": 4.5, "capsize": 3, "elinewidth": 1}
+            drawing.draw_family(axes, [cell["epsilon"] for cell in cells], intervals, **style)
+            silent = [(c["epsilon"], noiseless[c["label"]]["final_mean"]) for c in cells if c["label"] in noiseless]
+            thin: dict[str, Any] = {"linewidth": 0.9, "linestyle": drawing.DASH_DOTTED}
+            axes.plot([e for e, _ in silent], [m for _, m in silent], color=color, **thin)
+            ends.append((float(cells[-1]["final_mean"]), drawing.short(name, 30), color))
+        levels = sorted({cell["epsilon"] for cells in families.values() for cell in cells})
+        drawing.limit_levels(axes, levels, 1.25, levels)
+        axes.set_xlabel("ε, in nats (log scale)")
+        axes.set_ylabel("final regret" + (" (log scale)" if is_log else ""))
+        ends_of_axis = (low / 1.3, high * 1.3) if is_log else (min(0.0, low), high * 1.08 if high > 0 else 1.0)
+        drawing.limit_regret(axes, *ends_of_axis, is_log=is_log)
+        drawing.label_ends(axes, axes.get_xlim()[1], ends)
+
+    return drawing.svg_of(draw, 6.0, 2.7)
+
+
+@drawing.drawn_once
+def differences(cells: Sequence[dict[str, Any]]) -> str:
+    """Differences of final regret with their intervals, one row per cell.
+
+    Args:
+      cells: of a comparison, their `difference` not null; at least one.
+
+    Returns:
+      SVG text.
+    """
+
+    def draw(axes: Axes) -> None:
+        ends = [cell["difference"][key] for cell in cells for key in ("low", "high")] + [0.0]
+        low, high = min(ends), max(ends)
+        room = (high - low) or 1.0
+        axes.set_xlim(low - 0.06 * room, high + 0.3 * room)
+        axes.axvline(0, color=drawing.INK, linewidth=1)
+        for row, cell in enumerate(cells):
+            change = cell["difference"]
+            color, fill = (drawing.FAMILIES[1], drawing.FAMILIES[1]) if change["is_resolved"] else (drawing.TWIN, "white")
+            drawing.name_row(axes, row, cell["label"], 0.28, bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.8})
+            height = row + 0.15
+            axes.plot([change["low"], change["high"]], [height, height], color=color, linewidth=1.4)
+            axes.plot([change["mean"]], [height], "o", color=color, markerfacecolor=fill, markersize=5.5)
+            text = f"{number(float(change['mean']))}{'' if change['is_resolved'] else ', not resolved'}"
+            drawing.write(axes, text, (change["high"], height), (6, 0), va="center", fontsize=7.5, color=color)
+        drawing.close_rows(axes, len(cells) - 0.48, -0.52)
+        drawing.number_ticks(axes.xaxis, 6)
+        axes.set_xlabel("final regret, after minus before (units of reward)")
+
+    return drawing.svg_of(draw, 5.2, 0.6 + 0.42 * len(cells))

@@ -1,0 +1,1 @@
+"""Sections of reports, one file each."""

@@ -1,0 +1,390 @@
+"""First page of a report: a label of what is promised to whom, how strong that is, and who answers for it."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from bandana.audits.reporting import origin
+from bandana.audits.reporting.blocks import (
+    Block,
+    Cell,
+    Column,
+    at_least,
+    badge,
+    fact_list,
+    heading,
+    link,
+    link_of,
+    note,
+    paragraph,
+    right,
+    span,
+    table_block,
+    verdict_badge,
+)
+from bandana.audits.reporting.numbers import NONE, number, unit_of
+from bandana.audits.reporting.sections.strength import (
+    SOURCES,
+    Document,
+    Promise,
+    composed,
+    noise_sources,
+    odds,
+    private_cells,
+    promises,
+    right_guesses,
+    strength_of,
+)
+from bandana.audits.summary import epsilon_of
+
+TRUST = {
+    "none": "none: no privacy is claimed",
+    "central": "central: one trusted curator sees the data; its releases are protected",
+    "joint": "joint: one trusted curator sees the data; each user is protected from all other users",
+    "shuffle": "shuffle: a shuffler that mixes messages is trusted, the server is not; each record is protected in the mix",
+    "local": "local: nobody is trusted; each record is protected before it leaves its user",
+}
+"""Each trust model in words."""
+_WHOSE = {
+    "simulated": "simulated: nobody's",
+    "public": "public, on real people",
+    "private": "private, on real people",
+    "own": "made by the user's own code; whose they are is not known here",
+}
+_MOST = 8
+"""Most promises that the first page shows."""
+_NOT_DECLARED = "not declared"
+USER = "all records of one user"
+"""The relation of a promise to a user."""
+
+
+def label(document: Document) -> list[Block]:
+    """Blocks of the first page.
+
+    Args:
+      document: a valid report document of an experiment or of one audit.
+    """
+    found = list(promises(document))
+    blocks: list[Block] = related(document)
+    if found:
+        blocks.append(_promises(document, found))
+    blocks.append(fact_list([(term, text) for term, text in _facts(document, found) if text]))
+    blocks += _declared(document)
+    return [*blocks, *origin.caveat(document["provenance"]), *([note(SOURCES)] if found else [])]
+
+
+def related(document: Document) -> list[Block]:
+    """Links to the reports that no table of the first page lists."""
+    listed = set() if document["kind"] == "audit" else {audit["label"] for audit in document["audits"]}
+    others = [entry for entry in document["related"] if entry["label"] not in listed]
+    if not others:
+        return []
+    said = [[span(", ")] * (index > 0) + [link(entry["label"], entry["path"])] for index, entry in enumerate(others)]
+    return [paragraph([span("Part of the report: "), *(part for parts in said for part in parts)])]
+
+
+# --- the promises ----------------------------------------------------------------------------------------
+
+
+def _promises(document: Document, found: list[Promise]) -> Block:
+    audits = {audit["label"]: audit for audit in document["audits"]}
+    own = {entry["label"]: entry["path"] for entry in document["related"]} if document["kind"] != "audit" else {}
+    people = document["people"]["count"]
+    shown = found
+    if len(found) > _MOST:
+        weak_first = sorted(found, key=lambda each: -math.inf if each.epsilon is None else -each.epsilon)[:_MOST]
+        shown = [promise for promise in found if promise in weak_first]
+    one_delta = len({promise.delta for promise in shown}) == 1
+    columns: list[Column] = ["Algorithm", "Strength", "Audit"]
+    columns += [] if one_delta else [right("δ")]
+    groups = [("", len(columns))]
+    columns += [right("claimed", "claimed"), right("accounted", "accounted")]
+    columns += [right("nothing assumed", "measured"), right("if Gaussian DP", "measured")]
+    at = "" if not one_delta else " (pure)" if shown[0].delta == 0 else f" at δ = {number(shown[0].delta)}"
+    groups += [(f"ε{at}", 2), ("ε measured, at least", 2)]
+    columns += [right("even odds become"), right("right guesses")]
+    one = level_of(found)
+    groups.append((f"For one {one}, at most", 2))
+    rows = []
+    for promise in shown:
+        rating, audit = strength_of(promise, people), audits.get(promise.label)
+        row: list[Cell] = [link_of(promise.label, own.get(promise.label)), badge(rating.word, rating.tone)]
+        row.append("not audited" if audit is None else verdict_badge(audit["verdict"], rating.word))
+        row += [] if one_delta else [number(promise.delta)]
+        row += [*_numbers(promise, audit), odds(promise.epsilon), right_guesses(promise.epsilon, promise.delta)]
+        rows.append(row)
+    most = f" The {_MOST} weakest of {len(found)} promises." if len(found) > _MOST else ""
+    return table_block(
+        f"The promise to one {one}.{most} Strength rates one run; the audit tested whether the promise is kept. Odds: "
+        f"somebody who held two values of a {one} to be equally likely, and knows everything else, can get to these odds, "
+        "except with probability about δ. Right guesses: the share that such a person gets right; 50 % is chance.",
+        columns,
+        rows,
+        groups=groups,
+        widths=[2.0, 1.35, 1.35] + ([] if one_delta else [0.8]) + [1.05, 1.15, 1.1, 1.1, 1.4, 1.05],
+    )
+
+
+def level_of(found: list[Promise]) -> str:
+    """What promises protect: a record, a user with all records, or, where they differ, a unit."""
+    levels = {promise.relation == USER for promise in found}
+    return "unit" if len(levels) > 1 else "user" if True in levels else "record"
+
+
+def _numbers(promise: Promise, audit: dict[str, Any] | None) -> list[Cell]:
+    if audit is None:
+        return [number(promise.epsilon), NONE, NONE, NONE]
+    if promise.delta == 0:
+        main = audit["main"]
+        return [number(main["claimed"]), number(main["accounted"]), at_least(main["measured"]), NONE]
+    three, measured = audit["epsilon"], audit["measured_epsilon"]
+    return [
+        number(three["claimed"]),
+        number(three["accounted"]),
+        at_least(measured["unconditional"]),
+        at_least(measured["gaussian"]),
+    ]
+
+
+# --- the facts -------------------------------------------------------------------------------------------
+
+
+def _facts(document: Document, found: list[Promise]) -> list[tuple[str, str]]:
+    deployment = document["deployment"] or {}
+    people, source = document["people"]["count"], document["people"]["source"]
+    units = list(dict.fromkeys(f"{each.unit}; neighbors: {each.relation}" for each in found))
+    return [
+        ("What", _what(document)),
+        ("Whose data", _whose(document)),
+        ("Unit of privacy", _joined(units) + _group_privacy(found, deployment, document)),
+        ("Users who return", _returning(found, document)),
+        ("Trust model", _joined(_trust(document))),
+        ("Number of people", f"{number(people)}, {source}." if people is not None else f"Not known: {source}."),
+        ("δ and people", _expected(found, people)),
+        ("One run or many", _runs(document)),
+        ("All runs together", _together(document)),
+        ("Noise", _noise(document)),
+        ("Who", _who(document)),
+        ("Code", _code(document)),
+        ("When", f"{_joined([origin.computed(document)])} {_expires(deployment)}"),
+    ]
+
+
+def _joined(parts: list[str]) -> str:
+    """Parts as one sentence; a name or a symbol at its start stays as it is."""
+    text = "; ".join(parts)
+    first = text.split(" ", 1)[0]
+    is_word = first.rstrip(":").isascii() and first.rstrip(":").isalpha()
+    return (text[:1].upper() + text[1:] if is_word else text) + ("." if text else "")
+
+
+def _what(document: Document) -> str:
+    names = dict.fromkeys(audit["algorithm"] for audit in document["audits"])
+    names |= dict.fromkeys(cell["algorithm"] for cell in private_cells(document))
+    played = f"Private algorithms: {', '.join(names)}." if names else "No private algorithm."
+    description = document["description"].rstrip(".")
+    return f"{description}. {played}" if description else played
+
+
+def _whose(document: Document) -> str:
+    said = []
+    for each in document["environments"]:
+        apart = ", ".join(each["not_the_data_of"])
+        other = f", declared to be of other people than those of the budget book {apart}" if apart else ""
+        said.append(f"the data of {each['label']} are {_WHOSE[each['data']]}{other}")
+    return _joined(said)
+
+
+def _trust(document: Document) -> list[str]:
+    models = dict.fromkeys(audit["privacy_model"] for audit in document["audits"])
+    models |= dict.fromkeys(cell["privacy_model"] for cell in private_cells(document))
+    return [TRUST.get(model, str(model)) for model in models]
+
+
+def _group_privacy(found: list[Promise], deployment: dict[str, Any], document: Document) -> str:
+    if not found or level_of(found) == "user":
+        return ""
+    said = " A person with k records is protected less: up to k times these ε, at a larger δ."
+    declared, horizon = deployment.get("people"), max(each["horizon"] for each in document["environments"])
+    if declared is not None and declared < horizon:
+        said += f" Here {number(declared)} people share {number(horizon)} records, so that somebody has several."
+    return said
+
+
+def _returning(found: list[Promise], document: Document) -> str:
+    """The level of the promises where users have several records, and a warning where they are to one record alone."""
+    if not found:
+        return ""
+    declared = [(each["label"], each["visits"]) for each in document["environments"] if each["visits"]]
+    to_users = [promise for promise in found if promise.relation == USER]
+    if not declared:
+        return (
+            "Nothing is declared: every promise is to one record. Where one user has several, give the environment "
+            "visits_per_user, and ask for level: user."
+        )
+    said = []
+    for label, visits in declared:
+        apart = f", {number(visits['apart'])} or more records apart" if visits["apart"] > 1 else ""
+        said.append(f"on {label} a user has up to {number(visits['most'])} records{apart} (declared)")
+    words = _joined(said)
+    if to_users:
+        covers = _how_many(len(to_users), len(found))
+        words += f" {covers[0].upper()}{covers[1:]} all records of a user together."
+    if len(to_users) < len(found) and any(visits["most"] > 1 for _, visits in declared):
+        words += f" Warning: ids repeat, and {_how_many(len(found) - len(to_users), len(found))} one record alone."
+        alone = [cell for cell in private_cells(document) if cell["promise"]["relation"] != USER and cell["of_user"]]
+        words += "".join(
+            f" To a user the ledger of {cell['label']} accounts "
+            + ("no finite ε." if cell["of_user"]["epsilon"] is None else f"ε = {number(cell['of_user']['epsilon'])}.")
+            for cell in alone[:_MOST]
+        )
+    return words
+
+
+def _how_many(n: int, of: int) -> str:
+    """Whose promises cover something, in words."""
+    if n == of:
+        return "the promise covers" if of == 1 else "every promise covers"
+    return f"{number(n)} of {number(of)} promises cover{'s' if n == 1 else ''}"
+
+
+def _expected(found: list[Promise], people: int | None) -> str:
+    deltas = sorted({promise.delta for promise in found if promise.delta > 0})
+    if not deltas:
+        return "No δ is needed: the promise is pure." if found else ""
+    if people is None:
+        return f"δ = {', '.join(map(number, deltas))}; without the number of people it cannot be judged."
+    said = []
+    for delta in deltas:
+        allowed = f"the promise may fail for {number(delta * people)} of {number(people)} people"
+        said.append(
+            f"δ = {number(delta)}: {allowed}"
+            if delta * people >= 1
+            else f"δ = {number(delta)}: n × δ = {number(delta * people)}"
+        )
+    return _joined(said)
+
+
+def _runs(document: Document) -> str:
+    private = private_cells(document)
+    if not private:
+        return "The promise is that of one run." if document["audits"] else ""
+    n_runs = sum(cell["replications"] for cell in private)
+    said = f"Every ε is that of one run; this report has {number(n_runs)} private runs."
+    data = {each["label"]: each["data"] for each in document["environments"]}
+    if any(data[cell["environment"]] in ("private", "public") for cell in private):
+        return said
+    return f"{said} Each draws its own {unit_of(document['environments'])}, so their losses do not add up."
+
+
+def _together(document: Document) -> str:
+    """What all runs on real data spend together: by their budget book, or else those of this report."""
+    kinds = {each["label"]: each["data"] for each in document["environments"]}
+    booked = {book["environment"] for book in document["books"]}
+    real = [cell for cell in private_cells(document) if kinds[cell["environment"]] in ("private", "public")]
+    places = dict.fromkeys(cell["environment"] for cell in real if cell["environment"] not in booked)
+    said = [_booked(book) for book in document["books"]]
+    said += [_composed(real, place, is_public=kinds[place] == "public") for place in places]
+    bare = [place for place, kind in kinds.items() if kind == "private" and place not in booked]
+    rest = f"No budget book is named for {', '.join(bare)}: earlier runs over these rows are not counted." if bare else ""
+    return " ".join(filter(None, ["; ".join(said) + "." if said else "", rest]))
+
+
+def _booked(book: dict[str, Any]) -> str:
+    """What a budget book adds up, beside the suite's own runs and its most costly cell."""
+    if book["problem"] is not None:
+        return f"The budget book {book['name']} cannot be read: {book['problem']}"
+    at = "" if book["delta"] is None else f" at δ = {number(book['delta'])}"
+    spent, own, cell = (
+        "no finite ε" if book[key] is None else f"ε = {number(book[key])}"
+        for key in ("spent", "suite_spent", "most_costly_cell")
+    )
+    return (
+        f"All runs on {book['environment']}, of every suite, have spent {spent} of {number(book['budget'])}{at}; those "
+        f"charged to this suite {own}, its most costly cell {cell} (budget book {book['name']}, {number(book['entries'])} "
+        f"entries, the last {book['head'][:12]})" + _before(book)
+    )
+
+
+def _before(book: dict[str, Any]) -> str:
+    """What was played before a budget book was opened."""
+    said = []
+    if book["earlier"]:
+        said.append(f"{number(book['earlier'])} of these runs came before the book")
+    if book["unprotected"]:
+        said.append(f"{number(book['unprotected'])} results without noise came before it, and no budget covers them")
+    return "".join(f"; {each}" for each in said)
+
+
+def _composed(cells: list[dict[str, Any]], environment: str, *, is_public: bool) -> str:
+    here = [cell for cell in cells if cell["environment"] == environment]
+    n_runs, delta = sum(cell["replications"] for cell in here), here[0]["promise"]["delta"]
+    whose = f"The data of {environment} are public; on private data the" if is_public else f"On {environment}, the"
+    runs = f"{whose} {number(n_runs)} private runs of this report {'would ' if is_public else ''}compose to"
+    mu = composed(here)
+    if mu is None:
+        return f"{runs} no finite µ"
+    at_most = f"at most µ = {number(mu)}, ε = {number(epsilon_of(mu, delta))} at δ = {number(delta)}"
+    return f"{runs} {at_most}, if somebody sees the results of all"
+
+
+def _noise(document: Document) -> str:
+    found = noise_sources(document)
+    if not found:
+        return ""
+    said = _joined(found)
+    if any(source.startswith("reproducible") for source in found):
+        said += " Anybody with the seeds in the evidence can subtract this noise: for experiments, never for a deployment."
+    return said
+
+
+def _who(document: Document) -> str:
+    deployment = document["deployment"]
+    said = []
+    if deployment is not None:
+        said.append(f"curator {deployment['curator']} (declared)")
+        approver = deployment["approver"] or _NOT_DECLARED
+        on = f" on {deployment['approved']}" if deployment["approved"] else ""
+        said.append(f"approved by {approver}{on} (declared)" if deployment["approver"] else f"approver {_NOT_DECLARED}")
+    else:
+        said.append(f"curator and approver {_NOT_DECLARED}")
+    makers = document["provenance"]["makers"]
+    people = [f"{maker['user'] or 'somebody'} on {maker['host'] or 'some machine'}" for maker in makers]
+    if people:
+        said.append(f"computed by {', '.join(dict.fromkeys(people))} (recorded)")
+    return _joined(said)
+
+
+def _code(document: Document) -> str:
+    found = dict.fromkeys(
+        f"bandana {maker['versions'].get('bandana', origin.NOT_RECORDED)}, git commit {origin.commit_of(maker)}"
+        for maker in document["provenance"]["makers"]
+    )
+    return _joined(list(found)) if found else f"Code {origin.NOT_RECORDED}."
+
+
+def _expires(deployment: dict[str, Any]) -> str:
+    if deployment.get("expires"):
+        return f"Expires {deployment['expires']} (declared)."
+    return f"Expiry {_NOT_DECLARED}; changed code, parameters or data need a new report."
+
+
+def _declared(document: Document) -> list[Block]:
+    """What the operator declares and nothing here can check."""
+    found = document["deployment"]
+    if found is None:
+        return []
+    unprotected = None if found["unprotected"] is None else ", ".join(found["unprotected"])
+    pairs = [
+        ("Purpose", found["purpose"]),
+        ("Data source", found["data_source"]),
+        ("License", found["license"]),
+        ("Release", found["release_type"]),
+        ("Unprotected", unprotected),
+        ("Retention", found["retention"]),
+    ]
+    return [
+        heading("Declared by the operator, not measured"),
+        fact_list([(term, _NOT_DECLARED if text is None else text) for term, text in pairs]),
+    ]

@@ -1,0 +1,247 @@
+"""Appendix on utility: regret of each algorithm over rounds with its bounds, budget over time, and paired comparisons."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from bandana.audits.reporting.blocks import Block, Column, bullets, figure_block, heading, paragraph, right, table_block
+from bandana.audits.reporting.figures import drawing, regret_plots
+from bandana.audits.reporting.numbers import NONE, number, unit_of
+from bandana.audits.reporting.sections.utility import (
+    TIMES_LEAST,
+    WITHHELD,
+    Cell,
+    about_least,
+    family_of,
+    final_of,
+    is_shown,
+    times_least,
+)
+
+_ONE = {"rounds": "a round", "episodes": "an episode"}
+
+
+def regret_details(document: dict[str, Any]) -> list[Block]:
+    """Regret of each algorithm, its bounds, budget over time, and paired comparisons, for each environment."""
+    benchmark = document["benchmark"]
+    cells, grid = benchmark["cells"], benchmark["grid"]
+    has_several = len(document["environments"]) > 1
+    blocks: list[Block] = []
+    if any(map(is_shown, cells)):
+        blocks.append(
+            paragraph(
+                "Left: linear axes; right: the same on logarithmic axes. All linear panels"
+                f"{' of one environment' if has_several else ''} share their vertical scale, and so do all logarithmic "
+                "ones. Thin dash-dotted lines: the same cells without their noise, with the same widths and forgetting. "
+                "Dotted: reference policies, which any algorithm should beat."
+            )
+        )
+    colors = drawing.level_colors([c["epsilon"] for c in cells if c["epsilon"] is not None])
+    for environment in document["environments"]:
+        here = [cell for cell in cells if cell["environment"] == environment["label"]]
+        if not here:
+            continue
+        on, unit = f" on {environment['label']}" if has_several else "", unit_of([environment])
+        blocks += [heading(f"On {environment['label']}")] if has_several else []
+        blocks += _regret_figures([cell for cell in here if is_shown(cell)], grid, colors, on, unit)
+        blocks += [*_budget(here, grid, colors, on, unit), _table(here, benchmark, grid, on, unit)]
+        if cautions := [f"{cell['label']}: {cell['caution']}." for cell in here if cell["caution"]]:
+            blocks.append(bullets(cautions))
+        blocks += _values(here)
+        blocks += _comparisons([cell for cell in here if is_shown(cell)], benchmark["comparisons"], on)
+    return blocks
+
+
+def _values(cells: Sequence[Cell]) -> list[Block]:
+    """What the final policies are worth by logged data, where there is a log."""
+    lines = []
+    for cell in cells:
+        if (found := cell["values"]) is None:
+            continue
+        told = [
+            f"{name.upper()} {number(found[name]['value'])} [{number(found[name]['low'])}, {number(found[name]['high'])}]"
+            for name in ("ips", "snips", "dr")
+            if name in found
+        ]
+        share = f"{number(found['effective'])} of {number(found['rounds'])} rounds are effective"
+        most = number(found["largest_weight"])
+        lines.append(f"{cell['label']}: {', '.join(told)}; {share}, largest weight {most}.")
+    if not lines:
+        return []
+    about = (
+        "Mean reward of the final policies, averaged over replications, on logged rounds that nothing was fitted to, with "
+        "95 % normal intervals over rounds: too narrow where few rounds are effective. IPS: inverse propensity scores; "
+        "SNIPS: self-normalized; DR: doubly robust."
+    )
+    return [paragraph(about), bullets(lines)]
+
+
+def _regret_figures(cells: Sequence[Cell], grid: Sequence[int], colors: dict[float, str], on: str, unit: str) -> list[Block]:
+    compared = [cell for cell in cells if cell["role"] != "reference"] or cells
+    top = max((max(cell["high"]) for cell in compared), default=1.0)
+    highest = [max(cell["bound"]) for cell in cells if is_bounded(cell)]
+    ceiling = max([*highest, *(max(cell["high"]) for cell in cells if cell["role"] == "reference")], default=0.0)
+    blocks = []
+    for title, drawn in _panels(cells):
+        described = _describe_regret(f"{title}{on}", drawn, grid[-1], unit)
+        images = [
+            (
+                regret_plots.regret_curves(grid, drawn, colors, is_log=is_log, top=top, ceiling=ceiling, unit=unit),
+                described + (" Logarithmic axes." if is_log else " Linear axes."),
+            )
+            for is_log in (False, True)
+        ]
+        bounded = [cell for cell in drawn if is_bounded(cell)]
+        thin = " Thin in a cell's color: without its noise." if any(cell["twin_of"] is not None for cell in drawn) else ""
+        dashed = " Dashed, on logarithmic axes: the bound stated by its source, listed below." if bounded else ""
+        least = [cell for cell in drawn if cell["lower_bound"] is not None]
+        dotted = " Dotted in a cell's color: a lower bound for any algorithm with its claim, listed below." if least else ""
+        caption = f"Regret of {title}{on}. Gray: not private.{thin}{dashed}{dotted}"
+        blocks.append(
+            figure_block(f"regret of {title}{on}", caption, images, titles=["linear axes", "logarithmic axes"], size="large")
+        )
+        listed = [f"{_bound_name(cell, drawn)}: {cell['bound_text']}." for cell in bounded]
+        listed += [f"{_lower_name(cell, drawn)}: {cell['lower_bound_text']}." for cell in least]
+        if listed:
+            blocks.append(bullets(listed))
+    return blocks
+
+
+def is_bounded(cell: Cell) -> bool:
+    """Whether the document holds a bound on the cell's regret."""
+    return cell["bound"] is not None
+
+
+def _bound_name(cell: Cell, among: Sequence[Cell]) -> str:
+    """Name of the line with the bound's last value."""
+    return f"{regret_plots.curve_name(cell, among)}, at most {number(float(cell['bound'][-1]))} at the end"
+
+
+def _lower_name(cell: Cell, among: Sequence[Cell]) -> str:
+    """Name of the line with the lower bound's last value."""
+    return f"{regret_plots.curve_name(cell, among)}, at least {number(float(cell['lower_bound'][-1]))} at the end"
+
+
+def _panels(cells: Sequence[Cell]) -> list[tuple[str, list[Cell]]]:
+    """One panel per family, each with its twins and the reference rows; the twins alone if nothing is private."""
+    references = [cell for cell in cells if cell["role"] == "reference"]
+    twins = [cell for cell in cells if cell["epsilon"] is None and cell["role"] == "algorithm"]
+    private = [cell for cell in cells if cell["epsilon"] is not None]
+    if not private:
+        return [("the algorithms without privacy", twins + references)] if twins + references else []
+    panels = []
+    for family in dict.fromkeys(map(family_of, private)):
+        own = [cell for cell in private if family_of(cell) == family]
+        same = [twin for twin in twins if twin["algorithm"] == own[0]["algorithm"]]
+        silent = [cell for cell in cells if cell["twin_of"] in {each["label"] for each in own}]
+        panels.append((family, references + (same or twins) + silent + own))
+    return panels
+
+
+def _budget(cells: Sequence[Cell], grid: Sequence[int], colors: dict[float, str], on: str, unit: str) -> list[Block]:
+    spending = [cell for cell in cells if cell["mu_spent"] is not None]
+    families = dict.fromkeys(map(family_of, spending))
+    images, titles = [], []
+    for family in families:
+        own = [cell for cell in spending if family_of(cell) == family]
+        said = "; ".join(
+            f"{regret_plots.curve_name(c, own)}: {number(float(c['mu_spent'][-1]))} of {number(c['mu_claimed'])}"
+            for c in own
+        )
+        described = f"Budget spent against {unit} by {family}{on}. At the end, spent of claimed, as µ: {said}."
+        images.append((regret_plots.budget_over_time(grid, own, colors, unit), described))
+        titles.append(family)
+    if not images:
+        return []
+    return [
+        figure_block(
+            f"budget over time{on}",
+            f"Budget over time{on}: composition of all releases before {_ONE[unit]} for the worst record, by the ledger "
+            "(solid steps), and the source's claim for the whole run (dotted). A solid line must not rise above its "
+            "dotted one.",
+            images,
+            titles=titles,
+            size="large",
+        )
+    ]
+
+
+def _table(cells: Sequence[Cell], benchmark: dict[str, Any], grid: Sequence[int], on: str, unit: str) -> Block:
+    has_least = any(cell["lower_bound"] is not None for cell in cells)
+    columns = ["Cell", "Trust", right("ε"), right("µ claimed", "claimed"), right("µ spent", "accounted")]
+    titles = ["Runs", "Final regret", "Interval", "Quantiles", *([TIMES_LEAST] if has_least else [])]
+    columns += [right(title) for title in titles]
+    rows = [
+        [
+            cell["label"],
+            cell["privacy_model"],
+            number(cell["epsilon"]),
+            number(cell["mu_claimed"]),
+            number(cell["mu"]),
+            number(cell["replications"]),
+            *final_of(cell),
+            _quantiles(cell),
+        ]
+        + ([times_least(cell)] if has_least else [])
+        for cell in cells
+    ]
+    return table_block(
+        f"Final regret{on} after {number(grid[-1])} {unit}, in units of reward; ε and µ as claimed by the source of each "
+        f"cell, µ spent as composed by the ledger. Interval: {benchmark['band']}. Quantiles: 10, 50 and 90 % of the "
+        f"replications. The regret of uniform play and of the best constant action is computed, not played. "
+        f"{about_least(cells)}",
+        columns,
+        rows,
+        widths=[2.5, 0.9, 0.7, 1.0, 0.8, 0.7, 1.0, 1.7, 2.2] + ([1.0] if has_least else []),
+    )
+
+
+def _quantiles(cell: Cell) -> str:
+    return WITHHELD if cell["final_quantiles"] is None else " / ".join(number(float(q)) for q in cell["final_quantiles"])
+
+
+def _comparisons(cells: Sequence[Cell], comparisons: Sequence[dict[str, Any]], on: str) -> list[Block]:
+    """Paired differences of each cell to its twin, to the first calibration, and to the reference rows."""
+    labels = {cell["label"]: cell for cell in cells}
+    here = [found for found in comparisons if found["cell"] in labels and found["other"] in labels]
+    if not here:
+        return []
+    references = dict.fromkeys(labels[f["other"]]["algorithm"] for f in here if f["kind"] == "reference")
+    kinds = [kind for kind in ("noise", "calibration") if any(f["kind"] == kind for f in here)]
+    heads = {"noise": "Cost of its noise", "calibration": "Against the first calibration"}
+    columns: list[Column] = ["Cell", *(heads[kind] for kind in kinds), *(f"Against {name}" for name in references)]
+    rows = []
+    for label in dict.fromkeys(found["cell"] for found in here):
+        own = [found for found in here if found["cell"] == label]
+        by_kind = {f["kind"]: _difference(f, f["kind"] == "noise") for f in own if f["kind"] != "reference"}
+        by_name = {labels[f["other"]]["algorithm"]: _difference(f) for f in own if f["kind"] == "reference"}
+        rows.append([label, *(by_kind.get(kind, NONE) for kind in kinds), *(by_name.get(name, NONE) for name in references)])
+    return [
+        table_block(
+            f"Paired comparisons{on}: final regret of the cell minus that of the other, replication by replication on "
+            "common random numbers, with the 95 % interval of the mean difference. Cost of its noise: the other is the same "
+            "cell without noise. A difference is resolved if its interval excludes 0. No interval is shown where its ends "
+            "have the digits of the mean.",
+            columns,
+            rows,
+            widths=[2.0] + [1.9] * (len(columns) - 1),
+        )
+    ]
+
+
+def verdict_of(found: dict[str, Any]) -> str:
+    """Reading of a paired difference in one word: worse, better, or not resolved."""
+    return "worse" if found["low"] > 0 else "better" if found["high"] < 0 else "not resolved"
+
+
+def _difference(found: dict[str, Any], is_cost: bool = False) -> str:
+    mean, low, high = (number(float(found[name])) for name in ("mean", "low", "high"))
+    verdict = verdict_of(found)
+    word = {"worse": "resolved", "better": "resolved"}.get(verdict, verdict) if is_cost else verdict
+    return f"{mean}, {word}" if mean == low == high else f"{mean} ({low} to {high}), {word}"
+
+
+def _describe_regret(title: str, cells: Sequence[Cell], rounds: int, unit: str) -> str:
+    ends = "; ".join(f"{regret_plots.curve_name(cell, cells)}: {number(float(cell['final_mean']))}" for cell in cells)
+    return f"Regret of {title} against {unit}. After {number(rounds)} {unit}: {ends}."

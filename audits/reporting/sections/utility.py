@@ -1,0 +1,216 @@
+"""Page on utility: the regret of all algorithms in one figure, the cost of privacy, and a table, by environment."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from bandana.audits.reporting.blocks import Block, figure_block, heading, paragraph, right, table_block
+from bandana.audits.reporting.figures import regret_plots
+from bandana.audits.reporting.figures.drawing import FAMILIES, INK, TWIN
+from bandana.audits.reporting.numbers import NONE, number, unit_of
+from bandana.audits.reporting.sections.decisions import tests_table
+
+Cell = dict[str, Any]
+_SETTING = re.compile(r"(?<!\S)(?!(?:eps|delta|mu)=)\w+=\S+")
+"""A parameter in a label that is no privacy level."""
+WITHHELD, TIMES_LEAST = "withheld", "Regret / lower bound"
+
+
+def is_shown(cell: Cell) -> bool:
+    """Whether the regret of a cell is in the document."""
+    return cell["mean"] is not None
+
+
+def family_of(cell: Cell) -> str:
+    """Name of a cell without its privacy level: cells of one family form one line of the frontier."""
+    calibration = f", calibration {cell['calibration']}" if cell["calibration"] else ""
+    settings = "".join(f", {setting}" for setting in _SETTING.findall(cell["label"]))
+    guarantee = f", {cell['guarantee']}" if cell["guarantee"] else ""
+    return f"{cell['algorithm']}{calibration} ({cell['privacy_model']} trust{guarantee}){settings}"
+
+
+def utility(document: dict[str, Any]) -> list[Block]:
+    """Regret of all algorithms together, regret against epsilon, and a table, for each environment."""
+    benchmark = document["benchmark"]
+    cells, grid = benchmark["cells"], benchmark["grid"]
+    has_several, units = len(document["environments"]) > 1, unit_of(document["environments"])
+    blocks: list[Block] = []
+    if any(map(is_shown, cells)):
+        blocks.append(
+            paragraph(
+                f"Cumulative regret over {number(grid[-1])} {units}: the reward lost against the best action. Lines: mean "
+                f"over {number(benchmark['replications'])} replications. Bands: {benchmark['band']}."
+            )
+        )
+    if benchmark["withheld"] is not None:
+        blocks.append(paragraph(benchmark["withheld"]))
+    for environment in document["environments"]:
+        here = [cell for cell in cells if cell["environment"] == environment["label"]]
+        if not here:
+            continue
+        on, unit = f" on {environment['label']}" if has_several else "", unit_of([environment])
+        shown = [cell for cell in here if is_shown(cell)]
+        blocks += [heading(f"On {environment['label']}")] if has_several else []
+        blocks += [
+            *_together(shown, grid, on, unit),
+            *_frontier(shown, benchmark, on),
+            _finals(here, benchmark, grid, on, unit),
+            *tests_table(here, benchmark["replications"], on, unit),
+        ]
+    return blocks
+
+
+def _together(cells: Sequence[Cell], grid: Sequence[int], on: str, unit: str) -> list[Block]:
+    """All algorithms on common axes, one panel for each privacy level."""
+    own = [cell for cell in cells if cell["role"] == "algorithm"]
+    if not own:
+        return []
+    private = [cell for cell in own if cell["epsilon"] is not None]
+    levels = sorted({cell["epsilon"] for cell in private})
+    levels = [levels[0], levels[-1]] if len(levels) > 2 else levels
+    names = short_names(private)
+    colors = {family: FAMILIES[index % len(FAMILIES)] for index, family in enumerate(names)}
+    others = [_line(cell, cell["algorithm"], TWIN) for cell in own if cell["epsilon"] is None]
+    top = max(max(cell["high"]) for cell in own)
+    references = [cell for cell in cells if cell["role"] == "reference" and cell["final_mean"] <= top]
+    others += [_line(cell, cell["algorithm"], INK) for cell in references]
+    panels = [
+        (
+            f"ε = {number(level)}",
+            [_line(c, names[family_of(c)], colors[family_of(c)]) for c in private if c["epsilon"] == level],
+        )
+        for level in levels
+    ] or [("not private", [])]
+    images = [
+        (
+            regret_plots.overlay(grid, [*lines, *others], top=top, unit=unit),
+            f"Regret of all algorithms at {title}{on}. At the end: " + "; ".join(_ends([*lines, *others])) + ".",
+        )
+        for title, lines in panels
+    ]
+    at = ", at the smallest and at the largest ε" if len(levels) == 2 else ""
+    gray = " Gray: not private." if any(cell["epsilon"] is None for cell in own) else ""
+    dotted = " Dotted: reference policies." if references else ""
+    return [
+        figure_block(
+            f"regret by algorithm{on}",
+            f"Regret of all algorithms{on}, on common axes{at}.{gray}{dotted}",
+            images,
+            titles=[title for title, _ in panels],
+            size="large",
+        )
+    ]
+
+
+def _line(cell: Cell, name: str, color: str) -> dict[str, Any]:
+    """One line of a figure, as JSON has it."""
+    curves = {key: cell[key] for key in ("mean", "low", "high")}
+    return {"name": name, "color": color, "is_reference": cell["role"] == "reference", **curves}
+
+
+def _ends(lines: Sequence[dict[str, Any]]) -> Iterator[str]:
+    yield from (f"{line['name']} {number(float(line['mean'][-1]))}" for line in lines)
+
+
+def _frontier(cells: Sequence[Cell], benchmark: dict[str, Any], on: str) -> list[Block]:
+    private = [cell for cell in cells if cell["epsilon"] is not None]
+    families = {
+        family: sorted((c for c in private if family_of(c) == family), key=lambda c: float(c["epsilon"]))
+        for family in dict.fromkeys(map(family_of, private))
+    }
+    if not any(len({c["epsilon"] for c in own}) > 1 for own in families.values()):
+        return []
+    twins = [cell for cell in cells if cell["epsilon"] is None and cell["twin_of"] is None]
+    noiseless = {cell["twin_of"]: cell for cell in cells if cell["twin_of"] is not None}
+    named = short_names(private)
+    ends = [
+        f"{family}: " + ", ".join(f"{number(float(c['final_mean']))} at ε = {number(c['epsilon'])}" for c in own)
+        for family, own in families.items()
+    ] + [f"{twin['label']}, not private: {number(float(twin['final_mean']))}" for twin in twins]
+    band = " Gray band: a non-private algorithm; dotted: reference policies." if twins else ""
+    band += " Thin dash-dotted: the same cells without their noise." if noiseless else ""
+    return [
+        figure_block(
+            f"cost of privacy{on}",
+            f"Cost of privacy{on}: final regret against ε, as stated by the source of each algorithm. Bars: "
+            f"{benchmark['band']}.{band}",
+            [
+                (
+                    regret_plots.frontier({named[f]: own for f, own in families.items()}, twins, noiseless),
+                    f"Final regret against epsilon{on}. {'; '.join(ends)}.",
+                )
+            ],
+            size="medium",
+        )
+    ]
+
+
+def short_names(cells: Sequence[Cell]) -> dict[str, str]:
+    """Family of private cells -> short name next to its line; with guarantee and trust only where names would be equal."""
+    for told in ((), ("guarantee",), ("guarantee", "privacy_model")):
+        short = {}
+        for cell in cells:
+            words = [cell[name] for name in ("algorithm", *told, "calibration")]
+            short[family_of(cell)] = " ".join([*filter(None, words), *_SETTING.findall(cell["label"])])
+        if len(set(short.values())) == len(short):
+            return short
+    return {family: family for family in short}
+
+
+def _finals(cells: Sequence[Cell], benchmark: dict[str, Any], grid: Sequence[int], on: str, unit: str) -> Block:
+    """Final regret of what the spec lists, and of reference policies."""
+    listed = [cell for cell in cells if cell["role"] != "twin"]
+    has_least = any(cell["lower_bound"] is not None for cell in listed)
+    columns = ["Cell", right("ε"), right("µ claimed", "claimed"), right("µ spent", "accounted")]
+    columns += [right(title) for title in ("Final regret", "Interval", "Median")]
+    columns += [right(TIMES_LEAST)] if has_least else []
+    rows = [
+        [
+            cell["label"],
+            number(cell["epsilon"]),
+            number(cell["mu_claimed"]),
+            number(cell["mu"]),
+            *final_of(cell),
+            WITHHELD if cell["final_quantiles"] is None else number(float(cell["final_quantiles"][1])),
+            *([times_least(cell)] if has_least else []),
+        ]
+        for cell in listed
+    ]
+    return table_block(
+        f"Final regret{on} after {number(grid[-1])} {unit}, in units of reward; ε and µ as claimed by the source of each "
+        f"cell, µ spent as composed by the ledger. Interval: {benchmark['band']}. The appendix compares cells in pairs. "
+        f"{about_least(listed)}",
+        columns,
+        rows,
+        widths=[2.6, 0.8, 1.0, 1.0, 1.1, 1.9, 1.0] + ([1.1] if has_least else []),
+    )
+
+
+def about_least(cells: Sequence[Cell]) -> str:
+    """What the column of lower bounds shows, or why there is none."""
+    own = [cell for cell in cells if cell["role"] == "algorithm" and is_shown(cell)]
+    if not own:
+        return ""
+    if not any(cell["lower_bound"] is not None for cell in own):
+        return "No lower bound on the regret is known here: none holds for rows that are fixed."
+    without = f" {NONE}: none is known." if any(cell["lower_bound"] is None for cell in own) else ""
+    return (
+        f"{TIMES_LEAST}: final regret divided by what any algorithm with the same claim must lose, on this problem "
+        f"asymptotically or on the worst problem of its size; the appendix names each bound.{without}"
+    )
+
+
+def times_least(cell: Cell) -> str:
+    """Text of the final regret over its lower bound."""
+    least = None if cell["lower_bound"] is None else float(cell["lower_bound"][-1])
+    return number(float(cell["final_mean"]) / least) if least and is_shown(cell) else NONE
+
+
+def final_of(cell: Cell) -> tuple[str, str]:
+    """Text of the final regret and its interval."""
+    if not is_shown(cell):
+        return WITHHELD, WITHHELD
+    ends = (number(float(cell[key])) for key in ("final_low", "final_high"))
+    return number(float(cell["final_mean"])), " to ".join(ends)

@@ -1,0 +1,160 @@
+"""Finished work, by content key: written whole or not at all, so that a rerun continues where a killed run stood.
+
+A result ends with the SHA-256 of its bytes, as evidence does: what a disk or a copy changed is found and computed again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import sys
+import tempfile
+import threading
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bandana.audits.contents import DESCRIPTION
+from bandana.flows.folder import scratch
+from bandana.flows.folder.private_files import make_folder
+from bandana.flows.folder.settings import is_anonymous
+from bandana.flows.keys.content import canonical
+
+BENCHMARK = "benchmark"
+"""Kind of the results that are blocks of replicates."""
+_ENDING = ".npz"
+_DIGITS, _END = 64, b"PK\x05\x06"
+"""Length of a SHA-256 in hexadecimal, and how the last 22 bytes of a zip archive without a comment begin."""
+_UNREADABLE = (OSError, ValueError, zipfile.BadZipFile, EOFError, KeyError)
+"""What reading a missing or damaged file raises; its result is computed again, and the file overwritten."""
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Writes a file so that it is there whole or not at all, also if the machine stops or the disk is full."""
+    with _written_beside(path, content) as temporary:
+        os.replace(temporary, path)
+
+
+def write_first(path: Path, content: bytes, is_whole: Callable[[Path], bool]) -> bool:
+    """Writes a file as `write_whole` does and returns whether it did: of two processes, the first one's whole file stays."""
+    with _written_beside(path, content) as temporary:
+        try:
+            os.link(temporary, path)
+            return True
+        except OSError:  # it is there, or the file system knows no links
+            if path.exists() and is_whole(path):
+                return False
+        os.replace(temporary, path)
+        return True
+
+
+@contextmanager
+def _written_beside(path: Path, content: bytes) -> Iterator[Path]:
+    """A file of that content in the same folder, which is gone afterwards unless it was moved."""
+    make_folder(path.parent)
+    handle, name = tempfile.mkstemp(scratch.SUFFIX, scratch.prefix(path.name), path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        yield Path(name)
+    finally:
+        Path(name).unlink(missing_ok=True)
+
+
+def link(source: Path, target: Path) -> None:
+    """Gives a file a second name; a copy where the file system knows no links."""
+    make_folder(target.parent)
+    temporary = target.with_name(f"{scratch.prefix(target.name)}{threading.get_ident()}{scratch.SUFFIX}")
+    temporary.unlink(missing_ok=True)
+    try:
+        os.link(source, temporary)
+        os.replace(temporary, target)
+    except OSError:
+        write_whole(target, source.read_bytes())
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+class Store:
+    """Arrays and their description under a key.
+
+    Attributes:
+      is_anonymous: whether results that are computed for it leave out user and host; it travels with the store to workers
+        of other machines, which have another environment.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.is_anonymous = is_anonymous()
+
+    def path(self, kind: str, key: str) -> Path:
+        """Where a result lies."""
+        return self._folder / kind / f"{key}{_ENDING}"
+
+    def sizes(self, kind: str) -> dict[str, int]:
+        """Key -> bytes of every result of a kind."""
+        try:
+            with os.scandir(self._folder / kind) as found:
+                return {file.name[: -len(_ENDING)]: file.stat().st_size for file in found if file.name.endswith(_ENDING)}
+        except FileNotFoundError:
+            return {}
+
+    def load(self, kind: str, key: str) -> tuple[dict[str, np.ndarray], dict[str, Any]] | None:
+        """The arrays and the description, or None where there is no whole file; a damaged one is told of."""
+        return self._read(kind, key, is_told=True)
+
+    def describe(self, kind: str, key: str) -> dict[str, Any] | None:
+        """The description alone, or None where there is no whole file."""
+        found = self._read(kind, key)
+        return None if found is None else found[1]
+
+    def _read(self, kind: str, key: str, is_told: bool = False) -> tuple[dict[str, np.ndarray], dict[str, Any]] | None:
+        path = self.path(kind, key)
+        try:
+            content = path.read_bytes()
+        except OSError:
+            return None
+        try:
+            if not _is_whole(content):
+                raise ValueError("its bytes are not those that were written")
+            with np.load(io.BytesIO(content), allow_pickle=False) as archive:
+                arrays = {name: archive[name] for name in archive.files}
+            return arrays, json.loads(bytes(arrays.pop(DESCRIPTION)).decode())
+        except _UNREADABLE as error:
+            if is_told:
+                said = " ".join(str(error).split())[:200]
+                sys.stderr.write(f"warning: {path} is damaged ({said}); it is computed again\n")
+            return None
+
+    def save(self, kind: str, key: str, arrays: Mapping[str, np.ndarray], description: Mapping[str, Any]) -> Path:
+        """Writes a result, unless another process stored it meanwhile; the same content gives the same bytes."""
+        buffer = io.BytesIO()
+        text = np.frombuffer(canonical(description).encode(), dtype=np.uint8)
+        np.savez(buffer, allow_pickle=False, description=text, **arrays)
+        path = self.path(kind, key)
+        write_first(path, _sealed(buffer.getvalue()), lambda _: self._read(kind, key) is not None)
+        return path
+
+
+def _sealed(archive: bytes) -> bytes:
+    """A zip archive with the SHA-256 of all bytes before as its comment, which readers of archives pass over."""
+    content = archive[:-2] + _DIGITS.to_bytes(2, "little")
+    return content + hashlib.sha256(content).hexdigest().encode()
+
+
+def _is_whole(content: bytes) -> bool:
+    """Whether a result's bytes are those that were written; one of an earlier version has no hash, and counts as whole.
+
+    No change of a single bit, and no cut, turns a result with a hash into one without.
+    """
+    if content[-22:-18] == _END and content[-2:] == b"\0\0":
+        return True
+    return hashlib.sha256(content[:-_DIGITS]).hexdigest().encode() == content[-_DIGITS:]

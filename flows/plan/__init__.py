@@ -1,0 +1,1 @@
+"""The work that a spec means: cells, blocks, their keys and their seeds."""

@@ -1,0 +1,56 @@
+"""The kinds of environments that a spec may name."""
+
+from __future__ import annotations
+
+from functools import reduce
+from operator import or_
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import Field
+
+from bandana.flows.problems import (
+    episodes,
+    finite_arms,
+    functions,
+    gymnasium_environments,
+    kernel,
+    linear,
+    logged_data,
+    real_arms,
+    sphere,
+    tabular,
+)
+from bandana.flows.problems import own as own_environments
+from bandana.flows.problems.environment import Environment, EnvironmentFields
+
+__all__ = ["Environment", "EnvironmentSpec", "environment_of", "environments_of"]
+CLASSES = {
+    **finite_arms.CLASSES,
+    **real_arms.CLASSES,
+    **linear.CLASSES,
+    **sphere.CLASSES,
+    **kernel.CLASSES,
+    **functions.CLASSES,
+    **episodes.CLASSES,
+    **tabular.CLASSES,
+    **own_environments.CLASSES,
+    **gymnasium_environments.CLASSES,
+    **logged_data.CLASSES,
+}
+if TYPE_CHECKING:
+    from bandana.flows.spec.spec import Spec
+
+    EnvironmentSpec = EnvironmentFields
+else:
+    EnvironmentSpec = Annotated[reduce(or_, CLASSES), Field(discriminator="kind")]
+
+
+def environment_of(spec: Spec, item: EnvironmentFields) -> Environment[Any]:
+    """An environment of a spec."""
+    environment: Environment[Any] = CLASSES[type(item)](spec.setting, item)
+    return environment
+
+
+def environments_of(spec: Spec) -> list[Environment[Any]]:
+    """Every environment of a spec, in the order of the file."""
+    return [environment_of(spec, item) for item in spec.environment]

@@ -1,0 +1,263 @@
+"""Environments that a user wrote in a file, or that an installed package adds."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from functools import cached_property
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from pydantic import Field, PrivateAttr, ValidationInfo, field_validator, model_validator
+
+from bandana.algorithms.environments.contexts import sphere_table
+from bandana.algorithms.environments.mdp_instances import Instance, tabular
+from bandana.algorithms.environments.own_streams import BrokenStream, OwnArms, OwnContexts, check_repeatable
+from bandana.algorithms.environments.tables import RewardTable, random_table
+from bandana.algorithms.observers import ContextualRegretCurve, RegretCurve
+from bandana.algorithms.problem import CONTEXTUAL, FINITE, LINEAR_MDP, Problem
+from bandana.algorithms.protocol import FloatArray, IntArray
+from bandana.flows.keys.content import content_key
+from bandana.flows.own.code import Loadable, OwnCodeError, OwnObject, Registered
+from bandana.flows.own.trial import load, try_out
+from bandana.flows.problems.environment import CONTEXTUAL_PSEUDO, PSEUDO, UNIFORM, Environment, Item, Purpose
+from bandana.flows.problems.episodes import Episodes, EpisodesSpec
+from bandana.flows.texts.fields import Scalar
+from bandana.flows.texts.mistakes import SpecError
+from bandana.privacy_core import Interval
+
+_FEW = 16
+_CHECKED: set[str] = set()
+"""Keys of environments that were seen to answer well in this process."""
+_TYPICAL_USERS = 4096
+"""Users of whom uniform play's expected regret is the average, where they bring their actions."""
+
+
+class _MadeSpec(EpisodesSpec):
+    """An environment that a class or function makes, from a seed, a number of users and parameters of its own."""
+
+    whose_data: ClassVar[str] = "own"
+    is_shipped: ClassVar[bool] = False
+    parameters: dict[str, Scalar] = Field({}, description="What the class or function is called with.")
+    rewards: Literal["bernoulli", "exact"] = Field(
+        "bernoulli", description="In episodes, law of a reward: 0 or 1 with the mean as probability, or the mean itself."
+    )
+
+    _code: Loadable = PrivateAttr()
+    _kind: str = PrivateAttr(FINITE)
+
+    @abstractmethod
+    def _loadable(self, info: ValidationInfo) -> Loadable:
+        """What makes it."""
+
+    @model_validator(mode="after")
+    def _can_be_made(self, info: ValidationInfo) -> _MadeSpec:
+        self._code = self._loadable(info)
+        try:
+            self._code.check_parameters(self.parameters)
+            made = self.made(np.random.SeedSequence(0), _FEW)
+        except OwnCodeError as error:
+            raise ValueError(f"parameters: {error}") from None
+        self._kind = (
+            LINEAR_MDP if hasattr(made, "transitions") else CONTEXTUAL if hasattr(made, "context_dimension") else FINITE
+        )
+        return self
+
+    def made(self, seed: np.random.SeedSequence, n_users: int) -> Any:
+        """What the class or function makes for one block of replicates.
+
+        Raises:
+          OwnCodeError: it raises an error, or needs what it is not given.
+        """
+        return self._code.made(self.parameters, {"seed": seed, "n_users": n_users})
+
+    @property
+    def code(self) -> Loadable:
+        """What makes it, which every process loads for itself."""
+        return self._code
+
+    @property
+    def problem_kind(self) -> str:  # type: ignore[override]
+        """Kind of problem, as what is made shows."""
+        return self._kind
+
+    @property
+    def shown_label(self) -> str:
+        """The given label, or the name of what makes it."""
+        return self.label or self._code.label
+
+
+class PythonSpec(_MadeSpec):
+    """An environment in a Python file of your own: arms, users who bring their actions, or episodes."""
+
+    kind: Literal["python"]
+    file: str = Field(description="FILE.py:NAME, relative to the spec: a class or function that makes the environment.")
+
+    def _loadable(self, info: ValidationInfo) -> OwnObject:
+        return OwnObject.parse(self.file, info.context)
+
+    @field_validator("file")
+    @classmethod
+    def _can_be_loaded(cls, given: str, info: ValidationInfo) -> str:
+        load(given, info.context)
+        return given
+
+    @property
+    def made_by(self) -> tuple[Any, ...]:
+        """The file."""
+        return (self.code,)
+
+    @property
+    def code_reference(self) -> str:
+        """File and name."""
+        assert isinstance(self.code, OwnObject)
+        return f"{self.code.path}:{self.code.name}"
+
+
+class PluginSpec(_MadeSpec):
+    """An environment that an installed package adds through the entry-point group `bandana.environments`."""
+
+    kind: Literal["plugin"]
+    name: str = Field(description="Name of the entry point.")
+
+    def _loadable(self, info: ValidationInfo) -> Registered:
+        return Registered(self.name)
+
+    @property
+    def made_by(self) -> tuple[Any, ...]:
+        """The function."""
+        return (self.code.load(),)
+
+
+class _Made(Environment[Item]):
+    """What all of them have in common."""
+
+    item: Any
+
+    @cached_property
+    def shown(self) -> Any:
+        """One that is looked at, and not played on."""
+        return self.stream(np.random.SeedSequence(0))
+
+    @abstractmethod
+    def stream(self, seed: np.random.SeedSequence) -> Any:
+        """What one block of replicates plays on."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self.shown.names)
+
+    @property
+    def reward_range(self) -> Interval:
+        return self.shown.reward_range  # type: ignore[no-any-return]
+
+    def facts(self) -> dict[str, Any]:
+        """Where its file lies changes nothing; its code stands in the other half of a key."""
+        return super().facts() | ({"file": self.item.code.label} if "file" in type(self.item).model_fields else {})
+
+    def check(self) -> None:
+        def watch() -> None:
+            with self.item.code.blamed(BrokenStream):
+                check_repeatable(self.stream(np.random.SeedSequence(1)), self.stream(np.random.SeedSequence(1)))
+                self._check_fixed(self.stream(np.random.SeedSequence(2)))
+
+        key = content_key([self.facts(), self.item.code.digest(), self.setting.horizon])
+        try:
+            if key not in _CHECKED:
+                try_out(watch, f"{self.item.code.label}, while it was checked,")
+                _CHECKED.add(key)
+        except (BrokenStream, OwnCodeError) as error:
+            raise SpecError(f"{self.item.where}environment: {self.label}: {error}") from error
+        super().check()
+
+    def _check_fixed(self, other: Any) -> None:
+        """Whether what is public is the same for another seed."""
+        if (other.names, other.reward_range) != (self.names, self.reward_range):
+            raise BrokenStream("names and reward_range must not depend on the seed")
+
+
+class _MadeArms(_Made[Item]):
+    def stream(self, seed: np.random.SeedSequence) -> OwnArms:
+        return OwnArms(self.item.made(seed, self.setting.horizon), self.setting.horizon)
+
+    @property
+    def means(self) -> FloatArray:
+        return np.asarray(self.shown.means)
+
+    def _check_fixed(self, other: Any) -> None:
+        super()._check_fixed(other)
+        if not np.array_equal(other.means, self.means):
+            raise BrokenStream("means must not depend on the seed: it is that of the rewards")
+
+    def regret(self, stream: Any, grid: IntArray, n_reps: int) -> RegretCurve:
+        return RegretCurve(self.means, grid, n_reps)
+
+    def audit_table(self) -> RewardTable:
+        return random_table(self.setting.rounds, self.n_actions, self.reward_range, self.setting.seed)
+
+    def about(self) -> tuple[str, str, str]:
+        text = f"Arms of {self.item.code.label}. Audits replay rewards drawn at the ends of the range."
+        return self.label, text, PSEUDO
+
+
+class _MadeContexts(_Made[Item]):
+    is_drawn = False  # no bound of the catalog is known to hold
+
+    def stream(self, seed: np.random.SeedSequence) -> OwnContexts:
+        return OwnContexts(self.item.made(seed, self.setting.horizon), self.setting.horizon)
+
+    def problem(self, horizon: int) -> Problem:
+        return Problem(self.n_actions, self.reward_range, horizon, dimension=self.shown.context_dimension)
+
+    def regret(self, stream: Any, grid: IntArray, n_reps: int) -> ContextualRegretCurve:
+        return ContextualRegretCurve(stream, grid, n_reps)
+
+    def reference_gaps(self, stream: Any, n_reps: int) -> dict[str, FloatArray]:
+        """The average over the users of another stream, the same in all blocks."""
+        n = min(_TYPICAL_USERS, self.setting.horizon)
+        other, total = self.stream(self._seed(Purpose.ROWS)), 0.0
+        for user in range(n):
+            means = other.mean_rewards(np.array([user]), other.contexts(np.array([user])))
+            total += float(means.max() - means.mean())
+        return {UNIFORM: np.full(n_reps, total / n)}
+
+    def audit_table(self) -> RewardTable:
+        shape = self.setting.rounds, self.n_actions, self.shown.context_dimension
+        return sphere_table(*shape, self.reward_range, self._seed(Purpose.AUDIT_TABLE))
+
+    def about(self) -> tuple[str, str, str]:
+        text = (
+            f"Users of {self.item.code.label}, who bring their actions as vectors. Audits replay vectors from the unit "
+            "sphere, and rewards at the ends of the range. The row of uniform play is the average over at most "
+            f"{_TYPICAL_USERS} users."
+        )
+        return self.label, text, CONTEXTUAL_PSEUDO
+
+
+class _MadeEpisodes(Episodes[Item]):
+    item: Any
+
+    @cached_property
+    def instance(self) -> Instance:
+        """The process; made once with a fixed seed, since its numbers are what regret is counted with."""
+        found = self.item.made(np.random.SeedSequence(0), self.setting.horizon)
+        try:
+            names = tuple(getattr(found, "state_names", ())), tuple(getattr(found, "action_names", ()))
+            return tabular(found.transitions, found.mean_rewards, getattr(found, "start", None), *names)
+        except (AttributeError, ValueError) as error:
+            raise SpecError(f"{self.item.where}environment: {self.label}: {error}") from error
+
+    def facts(self) -> dict[str, Any]:
+        """Where its file lies changes nothing; its code stands in the other half of a key."""
+        return super().facts() | ({"file": self.item.code.label} if "file" in type(self.item).model_fields else {})
+
+    @property
+    def _origin(self) -> str:
+        return f"A process of {self.item.code.label}, with a feature for each state and action."
+
+
+def _environment(spec: Any, item: _MadeSpec) -> Environment[Any]:
+    kinds: dict[str, type[Environment[Any]]] = {FINITE: _MadeArms, CONTEXTUAL: _MadeContexts, LINEAR_MDP: _MadeEpisodes}
+    return kinds[item.problem_kind](spec, item)
+
+
+CLASSES: dict[type, Any] = {PythonSpec: _environment, PluginSpec: _environment}

@@ -1,0 +1,185 @@
+"""Users who bring vectors from the unit sphere: fresh or fixed ones, with rewards that are linear or logistic in them."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from bandana.algorithms.bandits.contextual import logistic_ucb
+from bandana.algorithms.entry import Entry
+from bandana.algorithms.environments.contexts import ContextLaw, sphere_table
+from bandana.algorithms.environments.drawn import action_names
+from bandana.algorithms.environments.sphere import LinearLink, LogisticLink, SphereContexts
+from bandana.algorithms.environments.tables import RewardTable
+from bandana.algorithms.logistic import LogisticProblem
+from bandana.algorithms.problem import CONTEXTUAL, Problem
+from bandana.algorithms.protocol import FloatArray
+from bandana.flows.problems.environment import CONTEXTUAL_PSEUDO, UNIFORM, Environment, EnvironmentFields, Purpose
+from bandana.flows.problems.linear import Contextual, LinearFields, parameter_of
+from bandana.flows.texts.fields import Actions, Dimension
+from bandana.privacy_core import Interval
+
+_ROUNDING = 1e-12
+
+
+class SphereSpec(LinearFields):
+    """Users who bring actions drawn from the uniform unit sphere."""
+
+    problem_kind = CONTEXTUAL
+    kind: Literal["sphere"]
+    actions: Actions = Field(description="Actions of each user.")
+    dimension: Dimension = Field(description="Dimension of the action vectors.")
+    rewards: Literal["two-point", "uniform"] = Field("two-point", description="Law of a reward.")
+    low: float = Field(-1.0, description="Least reward.")
+    high: float = Field(1.0, description="Largest reward.")
+
+    @model_validator(mode="after")
+    def _complete(self) -> SphereSpec:
+        _check_theta(self.theta, self.dimension, (self.high - self.low) / 2, "half the width of the range")
+        return self
+
+
+class FixedSphereSpec(SphereSpec):
+    """Users who all bring the same actions, drawn once from the unit sphere: what is not played is not learned about."""
+
+    kind: Literal["fixed-sphere"]  # type: ignore[assignment]
+
+
+class LogisticSpec(EnvironmentFields):
+    """Users who bring actions drawn from the uniform unit sphere, and whose reward is 1 with logistic probability."""
+
+    problem_kind = CONTEXTUAL
+    kind: Literal["logistic"]
+    actions: Actions = Field(description="Actions of each user.")
+    dimension: Dimension = Field(description="Dimension of the action vectors.")
+    contexts: Literal["fresh", "fixed"] = Field(
+        "fresh", description="Fresh actions for each user, or the same for all users of a replicate, drawn once."
+    )
+    theta: list[float] | None = Field(None, min_length=1, description="The parameter; drawn if left out.")
+    logit_bound: Annotated[float, Field(gt=0, le=30)] = Field(
+        4.0, description="Largest log-odds of a reward, known to the public; the norm of a theta that is drawn."
+    )
+
+    @model_validator(mode="after")
+    def _complete(self) -> LogisticSpec:
+        _check_theta(self.theta, self.dimension, self.logit_bound, "the logit_bound")
+        return self
+
+
+def _check_theta(theta: list[float] | None, dimension: int, most: float, what: str) -> None:
+    if theta is not None and len(theta) != dimension:
+        raise ValueError(f"theta must have {dimension} entries, one a dimension, got {len(theta)}")
+    if theta is not None and math.hypot(*theta) > most * (1 + _ROUNDING):
+        raise ValueError(f"theta must have norm at most {most:g}, {what}, got {math.hypot(*theta):.6g}")
+
+
+class _Sphere(Contextual[Any]):
+    """Contexts, fresh or fixed, and a link: each kind names one of both."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return action_names(self.item.actions)
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether all users of a replicate bring the same actions."""
+        return self.item.kind == "fixed-sphere" or getattr(self.item, "contexts", "fresh") == "fixed"
+
+    @property
+    def link(self) -> LinearLink | LogisticLink:
+        """The law of rewards."""
+        item = self.item
+        return LogisticLink() if self.item.kind == "logistic" else LinearLink(Interval(item.low, item.high), item.rewards)
+
+    @property
+    def reward_range(self) -> Interval:
+        return self.link.reward_range
+
+    @property
+    def dimension(self) -> int:
+        found: int = self.item.dimension
+        return found
+
+    @property
+    def theta(self) -> FloatArray:
+        """(d,) the parameter, the same for every seed of the rewards."""
+        return parameter_of(self.item, self.dimension, self.reward_range.width / 2, self._seed(Purpose.THETA))
+
+    def stream(self, seed: np.random.SeedSequence) -> SphereContexts:
+        """Where actions are fixed, each replicate has its own."""
+        return SphereContexts(
+            self.theta, self.item.actions, self.setting.horizon, seed, self.link, is_fixed=self.is_fixed
+        )  # fmt: skip
+
+    def reference_gaps(self, stream: Any, n_reps: int) -> dict[str, FloatArray]:
+        """Exact: which fresh actions are played makes no difference; with fixed ones, with each replicate's own."""
+        return {UNIFORM: stream.uniform_gaps(n_reps)}
+
+    def audit_table(self) -> RewardTable:
+        shape = (self.setting.rounds, self.n_actions, self.dimension)
+        return sphere_table(*shape, self.reward_range, self._seed(Purpose.AUDIT_TABLE))
+
+
+class _LinearSphere(_Sphere):
+    @property
+    def law(self) -> ContextLaw:
+        return self.stream(np.random.SeedSequence(0)).law
+
+    def about(self) -> tuple[str, str, str]:
+        mean = "the mean reward is the middle of the range plus <theta, vector>"
+        if self.is_fixed:
+            text = (
+                f"All users bring the same {self.n_actions} vectors, drawn once for each replication from the uniform unit "
+                f"sphere in {self.dimension} dimensions; {mean}. Audits replay fresh vectors for each user. For the law of "
+                f"a drawn vector, {self.law}."
+            )
+        else:
+            text = (
+                f"Each user brings {self.n_actions} vectors drawn from the uniform unit sphere in {self.dimension} "
+                f"dimensions; {mean}. {self.law}."
+            )
+        return self.item.kind, text, CONTEXTUAL_PSEUDO
+
+
+class _Logistic(_Sphere):
+    is_bernoulli = True
+
+    def seen_by(self, entry: Entry) -> Environment[Any]:
+        """The same problem, of which algorithms that assume linear means prove nothing; the lower bound is theirs too."""
+        return self if entry.name == logistic_ucb.NAME else _ForOthers(self.setting, self.item)
+
+    @property
+    def theta(self) -> FloatArray:
+        item = self.item
+        if item.theta is not None:
+            return np.asarray(item.theta)
+        drawn = np.random.Generator(np.random.SFC64(self._seed(Purpose.THETA))).standard_normal(item.dimension)
+        return np.asarray(item.logit_bound * drawn / np.linalg.norm(drawn))
+
+    def problem(self, horizon: int) -> Problem:
+        bound = self.item.logit_bound
+        return LogisticProblem(self.n_actions, self.reward_range, horizon, dimension=self.dimension, logit_bound=bound)
+
+    def about(self) -> tuple[str, str, str]:
+        whose = "All users of a replication bring the same" if self.is_fixed else "Each user brings"
+        text = (
+            f"{whose} {self.n_actions} vectors drawn from the uniform unit sphere in {self.dimension} dimensions; the "
+            f"reward is 1 with probability 1 / (1 + exp(-<theta, vector>)), |theta| at most {self.item.logit_bound:g}, "
+            "else 0. Audits replay fresh vectors for each user, and fair coins as rewards."
+        )
+        return "logistic", text, CONTEXTUAL_PSEUDO
+
+
+class _ForOthers(_Logistic):
+    """The environment for algorithms that assume linear means: none of their own bounds holds."""
+
+    is_drawn = False
+    bounds_everyone = True
+
+
+CLASSES: dict[type, type[Environment[Any]]] = {
+    SphereSpec: _LinearSphere, FixedSphereSpec: _LinearSphere, LogisticSpec: _Logistic,
+}  # fmt: skip

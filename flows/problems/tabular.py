@@ -1,0 +1,62 @@
+"""Episodes in finite Markov decision processes without structure."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from bandana.algorithms.environments.mdp_instances import Instance
+from bandana.algorithms.environments.tabular_instances import inventory, river_swim
+from bandana.algorithms.problem import LINEAR_MDP
+from bandana.flows.problems.environment import Environment
+from bandana.flows.problems.episodes import Episodes, EpisodesSpec
+from bandana.flows.texts.fields import NoTruth, States, Steps
+
+
+class RiverSwimSpec(EpisodesSpec):
+    """A river: drifting back to a small reward is easy, the large one takes many strokes against the current."""
+
+    problem_kind = LINEAR_MDP
+    kind: Literal["river-swim"]
+    states: States = Field(5, description="Number of states: the more, the harder.")
+    steps: Steps = Field(10, description="Steps in each episode.")
+
+
+class _RiverSwim(Episodes[RiverSwimSpec]):
+    @cached_property
+    def instance(self) -> Instance:
+        return river_swim(self.item.states, self.item.steps)
+
+    @property
+    def _origin(self) -> str:
+        return (
+            "River swim (Strehl and Littman 2008): a small reward where the current carries everybody, and a large one many "
+            "strokes against it."
+        )
+
+
+class InventorySpec(EpisodesSpec):
+    """A shop that restocks one article every day of a week; made up: `bandana.algorithms.environments.tabular_instances`."""
+
+    problem_kind = LINEAR_MDP
+    kind: Literal["inventory"]
+    capacity: Annotated[int, Field(ge=1, le=199), NoTruth] = Field(4, description="Largest stock; there is one more state.")
+    steps: Steps = Field(5, description="Days in each episode.")
+
+
+class _Inventory(Episodes[InventorySpec]):
+    @cached_property
+    def instance(self) -> Instance:
+        return inventory(self.item.capacity, self.item.steps)
+
+    @property
+    def _origin(self) -> str:
+        return (
+            "Made up: a small shop restocks one article every day of a week, and demand grows from day to day. A day pays "
+            "its profit, moved into [0, 1]; a shop's week is the record."
+        )
+
+
+CLASSES: dict[type, type[Environment[Any]]] = {RiverSwimSpec: _RiverSwim, InventorySpec: _Inventory}

@@ -1,0 +1,245 @@
+"""Audits without a benchmark: their report, and what the terminal says of them."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from bandana.audits.contents import numbers_sha256
+from bandana.audits.outcome import Effort, Outcome
+from bandana.audits.reporting import render_html, render_pdf, validate
+from bandana.audits.reporting.document import REPORT
+from bandana.audits.subjects import Subject, subjects
+from bandana.audits.summary import summarize
+from bandana.flows.folder.store import write_whole
+from bandana.flows.keys import provenance
+from bandana.flows.keys.content import content_key
+from bandana.flows.results.power_curve import power_curve
+from bandana.flows.tracking.tracker import Tracker
+
+FORMATS = ("html", "pdf", "json")
+CATALOG = "Audit of the whole catalog"
+
+
+def document(
+    title: str,
+    audits: list[dict[str, Any]],
+    *,
+    kind: str,
+    table: str,
+    actions: list[str],
+    rounds: int,
+    unit: str = "rounds",
+    seed: int,
+    spec: str,
+    commands: list[str],
+    evidence: list[Path],
+) -> dict[str, Any]:
+    """A report document (see `bandana.audits.reporting`) of audits alone.
+
+    Args:
+      title: of the report.
+      audits: their entries, see `bandana.audits.summary.summarize`, each with its provenance.
+      kind: audit or catalog.
+      table: the data that were replayed, in words.
+      actions: names.
+      rounds: number of users in each replay.
+      unit: rounds or episodes.
+      seed: root of all seeds.
+      spec: what was asked for, as text.
+      commands: commands that repeat it.
+      evidence: evidence files.
+    """
+    made = provenance.summary(("audits", entry["provenance"]) for entry in audits)
+    return {
+        "schema": REPORT,
+        "kind": kind,
+        "title": title,
+        "description": "",
+        "suite": title,
+        "created": made["ended"],
+        "deployment": None,
+        "people": {"count": None, "source": "an audit replays drawn data"},
+        "books": [],
+        "environments": [
+            {
+                "label": "audit table",
+                "name": "audit table",
+                "description": table,
+                "estimator": "No regret was measured.",
+                "data": "simulated",
+                "horizon": rounds,
+                "unit": unit,
+                "actions": actions,
+                "means": [],
+                "visits": None,
+                "not_the_data_of": [],
+            }
+        ],
+        "audits": [entry | {"power": power_curve(entry)} for entry in audits],
+        "benchmark": None,
+        "regressions": None,
+        "related": [],
+        "provenance": made,
+        "seeds": {
+            "root": seed,
+            "audit": f"SeedSequence({seed}), one child per pair and side, one grandchild per block of replays",
+        },
+        "spec": spec,
+        "commands": [*commands, *(f"bandana verify {_beside(path)}" for path in evidence)],
+        "evidence": evidence_field(evidence_file(path, _beside(path)) for path in evidence),
+    }
+
+
+def catalog_document(audits: list[dict[str, Any]], effort: Effort, evidence: list[Path]) -> dict[str, Any]:
+    """The document of the audit of everything, or of some of its subjects, from their entries and evidence files."""
+    labels = [entry["label"] for entry in audits]
+    only = "" if labels == list(subjects()) else "".join(f' --only "{label}"' for label in labels)
+    options = f"{only} --replays {effort.replays} --examples {effort.examples} --seed {effort.seed}"
+    return document(
+        CATALOG,
+        audits,
+        kind="catalog",
+        table="fair coins for the algorithms; rewards of one half for the building blocks",
+        actions=["arm 0", "arm 1"],
+        rounds=max((subjects()[label]().trial.table.n_users for label in labels), default=1),
+        seed=effort.seed,
+        spec="\n".join(labels),
+        commands=[f"bandana audit --all{options}"],
+        evidence=evidence,
+    )
+
+
+def entry_of_subject(subject: Subject, outcome: Outcome, *, is_anonymous: bool) -> dict[str, Any]:
+    """The entry of one of its subjects, which names user and host unless it is anonymous."""
+    about = {
+        "label": subject.label,
+        "algorithm": subject.algorithm,
+        "calibration": subject.calibration,
+        "privacy_model": outcome.claim.trust.value,
+        "parameters": dict(subject.parameters),
+        "provenance": provenance.shown(outcome.provenance, is_anonymous=is_anonymous),
+    }
+    return summarize(outcome, about)
+
+
+def _beside(path: Path) -> str:
+    """An evidence file as it is called from its report: a suite's lie in a folder, one of a single audit lies beside it."""
+    return f"evidence/{path.name}" if path.parent.name == "evidence" else path.name
+
+
+def evidence_file(path: Path, name: str) -> dict[str, str]:
+    """A file of evidence in a report's document: the hash of the file as it is, and of what it says whoever computed it."""
+    return {"path": name, "sha256": sha256(path.read_bytes()).hexdigest(), "numbers": numbers_sha256(path)}
+
+
+def evidence_field(files: Iterable[dict[str, str]]) -> dict[str, Any]:
+    """The field `evidence` of a report's document, from its files."""
+    listed = list(files)
+    over = {kind: content_key([[file["path"], file[kind]] for file in listed]) for kind in ("sha256", "numbers")}
+    return {**over, "files": listed}
+
+
+def write_document(found: dict[str, Any], stem: Path, formats: Sequence[str] = FORMATS) -> dict[str, Path]:
+    """Checks a document and writes it in the named formats; kind -> where it lies.
+
+    Files of other formats that an earlier run left there are removed: they would say something else.
+    """
+    validate(found)
+    # Names may hold dots, as in eps-0.1: what follows the last one is no suffix.
+    places = {kind: stem.with_name(f"{stem.name}.{kind}") for kind in FORMATS}
+    for kind, place in places.items():
+        if kind not in formats:
+            place.unlink(missing_ok=True)
+        else:
+            write_whole(place, rendered(found, kind))
+    return {kind: place for kind, place in places.items() if kind in formats}
+
+
+def rendered(found: dict[str, Any], kind: str) -> bytes:
+    """A checked document as a file of a format: html, pdf or json."""
+    if kind == "html":
+        return render_html(found).encode()
+    return render_pdf(found) if kind == "pdf" else (json.dumps(found, indent=1, allow_nan=False) + "\n").encode()
+
+
+def track(
+    document: dict[str, Any],
+    suite: str,
+    params: dict[str, Any],
+    made: Sequence[provenance.Record | None],
+    artifacts: list[Path],
+    tracker: Tracker,
+) -> None:
+    """Writes the run of a suite's report to MLflow: parameters, counts of verdicts, and the report's files.
+
+    `made` says how each block and audit of the report came to be.
+    """
+    verdicts = [entry["verdict"] for entry in document["audits"]]
+    counts = {
+        f"audit/{verdict.lower().replace(' ', '-')}": float(verdicts.count(verdict))
+        for verdict in ("PASS", "NOT REFUTED", "FAIL", "INCONCLUSIVE")
+    }
+    key = content_key({"suite": suite, "evidence": document["evidence"]["sha256"]})
+    tracker.log_suite(suite, key, params, counts, artifacts, provenance.tags("suite", document["provenance"], made))
+
+
+def tell(label: str, outcome: Outcome) -> list[str]:
+    """The verdict, the three numbers of each quantity, the planted faults and the reasons, line by line."""
+    lines = [f"{outcome.verdict.value:<13} {label}: {outcome.claim.statement} ({outcome.claim.relation.value})"]
+    lines += [f"  {line}" for line in outcome.coverage_lines]
+    parts = [("", outcome)]
+    if outcome.at_test_budget is not None:
+        parts.append(("at the test budget, ", outcome.at_test_budget))
+    for words, part in parts:
+        for quantity, three in part.numbers.items():
+            above, shown, note = three.claimed, f"claimed {_number(three.claimed)}", "  (no ledger to account)"
+            if three.accounted is not None:
+                shown += f"  {_sign(above, three.accounted)}  accounted {_number(three.accounted)}"
+                above, note = three.accounted, ""
+            shown += f"  {_sign(above, three.measured)}  measured {_number(three.measured)}{note}"
+            lines.append(f"  {words}{quantity}: {shown}")
+    for reason in outcome.reasons:
+        lines += [f"  {line}" for line in reason.splitlines()]
+    for _, part in parts:
+        if part.counterexample is not None:
+            lines += [f"  {line}" for line in part.counterexample["lines"]]
+    for control in outcome.all_controls:
+        caught = "caught" if control.is_caught else "missed"
+        seen = (
+            f"measured {_number(control.measured)}"
+            if control.measured
+            else f"by {' and '.join(control.caught_by) or 'none'}"
+        )
+        lines.append(f"  {caught:<7} {control.name:<22} {seen}: {control.fault}")
+    return [*lines, f"  {_power_in_words(outcome)}"]
+
+
+def _power_in_words(outcome: Outcome) -> str:
+    """The smallest fault that the audit would have seen."""
+    inner = outcome.at_test_budget
+
+    def told(part: Outcome) -> str:
+        main = part.main
+        return f"{main} {part.power:.3g} times as large" if math.isfinite(part.power) else f"no factor in {main}"
+
+    if outcome.is_release:
+        return f"power: on this pair it would have caught {told(outcome)} as claimed, or less, with 95 % probability"
+    if outcome.events is None:
+        return f"power: from actions alone it would have caught {told(outcome)} as claimed, with 95 % probability"
+    caught = f"{told(outcome)} as claimed"
+    if inner is not None:
+        caught = f"{told(inner)} as claimed at the test budget ({told(outcome)} at the claimed one)"
+    return f"power: it would have caught {caught}, with 95 % probability"
+
+
+def _number(value: float) -> str:
+    return f"{value:.4f}" if math.isfinite(value) else "infinite"
+
+
+def _sign(high: float, low: float) -> str:
+    return "<" if low > high * (1 + 1e-9) else ">="

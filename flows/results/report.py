@@ -1,0 +1,123 @@
+"""The report flow: what is in the store, as one HTML page, a PDF and their JSON twin, with a hash of the evidence."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from prefect import flow
+
+from bandana.audits.reporting import figures
+from bandana.flows.folder.progress import bar
+from bandana.flows.folder.settings import DataFolder
+from bandana.flows.folder.store import Store, write_whole
+from bandana.flows.folder.turns import alone_in
+from bandana.flows.keys.provenance import Record
+from bandana.flows.plan.plan import Plan
+from bandana.flows.results.audit_report import track, write_document
+from bandana.flows.results.report_document import assemble, audit_documents, block_records
+from bandana.flows.spec.spec import Spec
+from bandana.flows.tracking.tracker import Tracker
+
+
+@flow(name="report")
+def report(plan: Plan, spec_text: str, data: str, regressions: dict[str, Any] | None = None) -> dict[str, str]:
+    """Renders the suite's report, and one of each audit, from stored results; nothing is computed anew.
+
+    The report shows the spec's text, and `regressions`, see `gate.in_report`; None without a baseline.
+
+    Returns:
+      where the files of the report lie, by the formats that the spec asks for.
+
+    Raises:
+      SpecError: the store holds nothing of this spec.
+    """
+    folder, spec = DataFolder(Path(data)), plan.spec
+    target, formats, store = folder.suite(spec.name), spec.report.formats, Store(folder.results)
+    with alone_in(target):  # a run in MLflow holds the files of its own report, not of a command beside it
+        document = assemble(plan, spec_text, store) | {"regressions": regressions}
+        singles = audit_documents(plan, document)
+        with bar("report", 2 + len(singles)) as advance:
+            files = write_document(document, target / "report", formats)
+            advance("report")
+            artifacts = [*files.values(), *_write_parts(document, target)]  # while its sections are still at hand
+            for name, single in singles.items():
+                artifacts += write_document(single, target / "audits" / name, formats).values()
+                advance(f"audit {single['audits'][0]['label']}")
+            made = [*block_records(plan.played, store), *(entry["provenance"] for entry in document["audits"])]
+            _track(spec, document, made, artifacts, Tracker.open(folder.root))
+            advance("tracked")
+    return {kind: str(path) for kind, path in files.items()}
+
+
+def _write_parts(document: dict[str, Any], target: Path) -> list[Path]:
+    """The figures as SVG and the tables as CSV, for those who want them one by one."""
+    written = []
+    drawn = figures(document)
+    for old in (target / "figures").glob("*.svg"):  # of an earlier run, under another name
+        if old.stem not in drawn:
+            old.unlink()
+    for name, svg in drawn.items():
+        written.append(target / "figures" / f"{name}.svg")
+        write_whole(written[-1], svg.encode())
+    tables = {
+        **regret_tables(document),
+        "audits": [
+            {
+                "label": entry["label"],
+                "verdict": entry["verdict"],
+                "delta": entry["delta"],
+                **{f"{kind}_{name}": value for kind in ("mu", "epsilon") for name, value in entry[kind].items()},
+                **{f"epsilon_measured_{name}": value for name, value in entry["measured_epsilon"].items()},
+                "faults_caught": sum(control["caught"] for control in entry["controls"]),
+                "faults_planted": len(entry["controls"]),
+            }
+            for entry in document["audits"]
+        ],
+    }
+    for name, rows in tables.items():
+        if rows:
+            written.append(target / "tables" / f"{name}.csv")
+            write_whole(written[-1], pd.DataFrame(rows).to_csv(index=False).encode())
+    return written
+
+
+def regret_tables(document: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
+    """Tables of the benchmark by name: `regret` has one row a cell, at the end; `regret-curves` one row a cell and round.
+
+    A column without a value is null: a cell that is not private spends nothing, and withheld regret is not shown.
+    """
+    benchmark = document["benchmark"]
+    if benchmark is None:
+        return {}
+    curves = ("mean", "low", "high", "mu_spent", "bound", "lower_bound")
+    finals = []
+    for cell in benchmark["cells"]:
+        row = {key: value for key, value in cell.items() if not isinstance(value, list | dict) and key not in curves}
+        promise = cell["promise"] or dict.fromkeys(("statement", "unit", "relation", "epsilon", "delta"))
+        row |= {f"promise_{key}": promise[key] for key in ("statement", "unit", "relation", "epsilon", "delta")}
+        row |= {
+            "mu_spent": _last(cell["mu_spent"]),
+            **{f"final_{key}": _last(cell[key]) for key in ("bound", "lower_bound")},
+        }
+        quantiles = cell["final_quantiles"] or (None, None, None)
+        row |= dict(zip(("final_quantile_10", "final_quantile_50", "final_quantile_90"), quantiles, strict=True))
+        row |= {f"test_{key}": value for key, value in (cell["decision"] or {}).items() if not key.endswith("_text")}
+        finals.append({key: value for key, value in row.items() if key not in ("promise", "values", "final_quantiles")})
+    points = [
+        {"label": cell["label"], "round": at, **{key: None if cell[key] is None else cell[key][i] for key in curves}}
+        for cell in benchmark["cells"]
+        for i, at in enumerate(benchmark["grid"])
+    ]
+    return {"regret": finals, "regret-curves": points}
+
+
+def _last(values: list[float] | None) -> float | None:
+    return None if values is None else values[-1]
+
+
+def _track(spec: Spec, document: dict[str, Any], made: list[Record | None], artifacts: list[Path], tracker: Tracker) -> None:
+    tracker.experiment(spec.name, spec.description or spec.title)
+    params = {"horizon": spec.horizon, "replications": spec.replications, "seed": spec.seed}
+    track(document, spec.name, params | {"evidence": document["evidence"]["sha256"]}, made, artifacts, tracker)

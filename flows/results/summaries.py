@@ -1,0 +1,121 @@
+"""A cell's benchmark in numbers, and what MLflow keeps of a cell: no orchestration."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bandana.audits.contents import PROVENANCE
+from bandana.audits.reporting.intervals import mean_interval
+from bandana.flows.folder.store import Store
+from bandana.flows.keys import provenance
+from bandana.flows.plan.plan import Cell
+from bandana.flows.plan.roles import Role
+from bandana.flows.results.decisions import decisions, outcomes
+from bandana.flows.spec.spec import is_finite
+from bandana.flows.tracking.dataset_record import dataset_record
+from bandana.flows.tracking.metrics import logged, numbers_of
+from bandana.flows.tracking.record import ACCOUNTED, CellRecord, audit_metrics
+from bandana.flows.work.play import benchmark_block
+
+_NOTES = {
+    Role.TWIN: "A cell of the suite again without its noise, with the same widths and forgetting. It is not private.",
+    Role.REFERENCE: "A reference row: what any algorithm of the suite should beat. It is not private.",
+}
+"""Heads of runs that the spec does not list."""
+
+
+def summarize_cell(cell: Cell, store: Store) -> dict[str, Any]:
+    """A cell's regret over rounds: mean and 95 % confidence interval over replications; privacy spent, and who made it."""
+    results = [benchmark_block(block, store) for block in cell.blocks()]
+    regret = np.concatenate([arrays["regret"] for arrays, _ in results])
+    found = mean_interval(regret)
+    made = [provenance.shown(told.get(PROVENANCE), is_anonymous=store.is_anonymous) for _, told in results]
+    # What the cell's claim is held against; of users who return both levels are told.
+    told = "user_" if cell.promised is not None else ""
+    most = {name: _largest(described.get(name) for _, described in results) for name in _SPENT}
+    decided = outcomes(cell, [arrays for arrays, _ in results])
+    return {
+        "grid": results[0][0]["grid"],
+        **found._asdict(),
+        "finals": regret[:, -1],
+        "mu_spent": np.max([arrays[f"{told}mu_spent"] for arrays, _ in results], axis=0),
+        "mu": most[f"{told}mu"],
+        "pure": most[f"{told}pure"],
+        "user_mu": most["user_mu"],
+        "user_pure": most["user_pure"],
+        "noise": results[0][1]["noise"],
+        "values": cell.environment.policy_values([arrays["policy"] for arrays, _ in results if "policy" in arrays]),
+        "outcomes": decided,
+        "decision": decisions(cell, decided),
+        "provenance": provenance.summary(("blocks", described) for described in made),
+        "made": made,
+    }
+
+
+_SPENT = ("mu", "pure", "user_mu", "user_pure")
+"""What a block's description says of the privacy spent by the worst record, and by the worst user where users return."""
+
+
+def _largest(values: Iterable[float | None]) -> float | None:
+    """The largest number; None where one is not known."""
+    known = list(values)
+    numbers = [value for value in known if value is not None]
+    return max(numbers) if numbers and len(numbers) == len(known) else None
+
+
+def benchmark_record(cell: Cell, summary: dict[str, Any]) -> CellRecord:
+    """What MLflow keeps of a cell's benchmark."""
+    grid = summary["grid"].tolist()
+    curves: dict[str, Any] = {}
+    if cell.environment.shows("regret"):
+        shown = ("mean", "low", "high") if cell.spec.replications > 1 else ("mean",)  # one replication has no interval
+        curves = {f"regret/{name}": (grid, summary[name].tolist()) for name in shown}
+    if is_finite(summary["mu"]):
+        curves["privacy/mu_spent"] = (grid, summary["mu_spent"].tolist())
+    metrics = logged(numbers_of(cell, summary))
+    made = provenance.tags("benchmark", summary["provenance"], summary["made"])
+    return cell_record(cell, metrics, curves, [], made)
+
+
+def audit_record(cell: Cell, entry: dict[str, Any], evidence: Path) -> CellRecord:
+    """What MLflow keeps of a cell's audit, from its entry in the report and its evidence file."""
+    made = provenance.tags("audit", provenance.summary([("audits", entry["provenance"])]), [entry["provenance"]])
+    record = replace(cell_record(cell, audit_metrics(entry), {}, [evidence], made), fills=ACCOUNTED)
+    record.tags["verdict"] = entry["verdict"]
+    return record
+
+
+def cell_record(
+    cell: Cell, metrics: dict[str, float], curves: dict[str, Any], artifacts: list[Path], made: dict[str, str]
+) -> CellRecord:
+    """A cell's MLflow run: the benchmark and the audit write into the same one; `made` are tags of how it came to be."""
+    spec, environment = cell.spec, cell.environment
+    return CellRecord(
+        run_key=cell.key,
+        name=cell.name,
+        params={
+            "algorithm": cell.entry.name,
+            "role": str(cell.role),
+            "calibration": cell.settings.calibration or "none",
+            "privacy_model": cell.entry.privacy_model,
+            "guarantee": cell.entry.guarantee or "none",
+            **cell.parameters(),
+            "delta": spec.audit.delta,
+            "environment": environment.label,
+            "horizon": spec.horizon,
+            "replications": spec.replications,
+            "seed": spec.seed,
+        },
+        tags={"environment": environment.label, "source": cell.entry.source},
+        note=_NOTES.get(cell.role, ""),
+        metrics=metrics,
+        curves=curves,
+        artifacts=artifacts,
+        dataset=dataset_record(cell),
+        provenance=made,
+    )

@@ -1,0 +1,1 @@
+"""Texts of users: YAML and JSON, the kinds of fields, and mistakes told with their line."""

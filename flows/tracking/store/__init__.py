@@ -1,0 +1,1 @@
+"""Where MLflow keeps runs: its address, its client, its errors and its locks."""

@@ -1,0 +1,1 @@
+"""One block that is played, one cell that is audited: no orchestration."""

@@ -1,0 +1,144 @@
+"""An audit of a cell as a plain function: no orchestration, no tracking."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from bandana.audits import evidence
+from bandana.audits.evidence import UnusableEvidence
+from bandana.audits.outcome import Outcome
+from bandana.audits.summary import summarize
+from bandana.flows.folder.store import Store, write_first
+from bandana.flows.keys import provenance
+from bandana.flows.keys.checkout import sources
+from bandana.flows.keys.identity import key_of
+from bandana.flows.keys.provenance import Making
+from bandana.flows.plan.cell_checks import is_built_at_once
+from bandana.flows.plan.plan import Cell
+from bandana.flows.texts.mistakes import SpecError
+from bandana.flows.work import own_replays, replays
+from bandana.flows.work.charging import book_keeper
+from bandana.privacy_core import ReproducibleNoise
+
+AUDIT, AUDIT_PART = "audit", "audit-part"
+
+
+def audit_facts(cell: Cell) -> dict[str, Any]:
+    """All that was asked for of a cell's audit."""
+    facts = {**cell.identity(), "audit": cell.audit.model_dump(mode="json"), **cell.stated()}
+    return facts if cell.environment.shows("values") else {**facts, "table": "drawn"}
+
+
+def audit_key(cell: Cell) -> str:
+    """Content key of a cell's audit."""
+    return key_of(audit_facts(cell), cell.audit_code)
+
+
+def evidence_of(cell: Cell, store: Store) -> Path:
+    """Where a cell's audit lies, or will: an evidence file, from which everything that is shown is read."""
+    return store.path(AUDIT, audit_key(cell))
+
+
+def stored_audit(cell: Cell, store: Store) -> Outcome | None:
+    """A finished audit of the cell; None where there is none, or its file is damaged."""
+    return stored_outcome(evidence_of(cell, store)) if cell.is_private else None
+
+
+def stored_outcome(path: Path) -> Outcome | None:
+    """What an evidence file holds; None where there is no whole one."""
+    try:
+        found = evidence.read(path)
+    except UnusableEvidence:
+        return None
+    return found.outcome if found.sha256 == found.sha256_found else None
+
+
+def audit_cell(cell: Cell, store: Store) -> Outcome:
+    """One audit with its controls; from the store if it is there."""
+    if (found := stored_audit(cell, store)) is not None:
+        return found
+    if cell.environment.shows("values"):  # else no audit meets the rows of a file
+        book_keeper().check_has_no_book(cell.environment)
+    making = Making()
+    about = partial(about_audits, made=cell.audit_code)
+    if cell.entry.stated:
+        outcome = own_replays.audit_of_own(cell, about)
+    else:
+        outcome = replays.audit_of(cell, about, partial(_kept_part, cell, store))
+    cell.environment.check_unchanged()
+    made_of = {"of": audit_facts(cell), "made": cell.audit_code}
+    outcome = replace(outcome, provenance=making.record(is_anonymous=store.is_anonymous) | made_of)
+    return kept(evidence_of(cell, store), outcome)
+
+
+def _kept_part(cell: Cell, store: Store, facts: Mapping[str, Any], make: Callable[[], Outcome]) -> Outcome:
+    """The part of a cell's audit with these facts in place of the cell's own, from the store if it is there."""
+    place = store.path(AUDIT_PART, key_of({**audit_facts(cell), **facts}, cell.audit_code))
+    return stored_outcome(place) or kept(place, make())
+
+
+def parts_first(cells: Iterable[Cell]) -> list[Cell]:
+    """The cells in another order: first one of each kind, whose part of the audit the rest then share.
+
+    A kind is an algorithm in one calibration on one environment.
+    """
+    turns: dict[tuple[str, str | None, str], int] = {}
+    placed = []
+    for cell in cells:
+        shares = (cell.entry.label, cell.settings.calibration, cell.environment.label)
+        placed.append((turns.get(shares, 0), cell))
+        turns[shares] = turns.get(shares, 0) + 1
+    return [cell for _, cell in sorted(placed, key=lambda pair: pair[0])]
+
+
+def kept(place: Path, outcome: Outcome) -> Outcome:
+    """Stores an audit; what is returned is what is stored: another process may have been sooner."""
+    if write_first(place, evidence.to_bytes(outcome), lambda path: stored_outcome(path) is not None):
+        return outcome
+    return stored_outcome(place) or outcome
+
+
+def check_audits(cells: Iterable[Cell]) -> None:
+    """Refuses audits whose rounds are too few, before any work starts.
+
+    Raises:
+      SpecError: replays of a private cell would end before anything is released.
+    """
+    for cell in cells:
+        if cell.is_private and not cell.entry.stated:
+            try:
+                if is_built_at_once((settings := cell.in_audit()).problem):
+                    cell.entry.in_audit(cell.entry.at_test_budget(settings))
+            except ValueError as error:
+                raise SpecError(f"audit.rounds: {cell.name}: {error}") from error
+
+
+def audit_entry(cell: Cell, outcome: Outcome, *, is_anonymous: bool) -> dict[str, Any]:
+    """The audit's entry in the report, which names user and host unless it is anonymous."""
+    about = {
+        "label": cell.name,
+        "algorithm": cell.entry.name,
+        "calibration": cell.settings.calibration,
+        "privacy_model": cell.entry.privacy_model,
+        "parameters": cell.parameters(),
+        "provenance": provenance.shown(outcome.provenance, is_anonymous=is_anonymous),
+    }
+    return summarize(outcome, about)
+
+
+def about_audits(table: str, probes: tuple[int, ...], seed: int, made: Mapping[str, Any] | None = None) -> dict[str, str]:
+    """What a reader needs to repeat an audit: the table that is replayed, probes, seeds, and what computes it.
+
+    The last is that of `identity.made_by`, or None for the whole product.
+    """
+    return {
+        "table": table,
+        "probes": ", ".join(map(str, probes)),
+        "seeds": f"SeedSequence({seed}), one child per pair and side, one grandchild per block of replays",
+        "noise source": ReproducibleNoise.name,
+        "code sha256": sources() if made is None else made["code"],
+    }

@@ -1,0 +1,87 @@
+"""Budget books, as the core asks for them: the annex that keeps them, or nobody, who refuses a spec that names one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, Protocol
+
+from bandana.flows.annex import plugged
+from bandana.flows.plan.plan import Block, Cell, Plan
+from bandana.flows.problems.environment import Environment
+from bandana.flows.texts.mistakes import BookError
+from bandana.privacy_core import Guarantee
+
+
+class Charged(Protocol):
+    """A block that was charged, and may draw noise."""
+
+    @property
+    def place(self) -> str:
+        """Name of the book."""
+
+    @property
+    def reserved(self) -> Guarantee:
+        """The most that each replicate may spend."""
+
+    def settle(self, events: list[dict[str, Any]]) -> dict[str, Any]:
+        """Puts what was drawn in place of what was reserved; what the stored result keeps: the book's last entry."""
+
+
+class BookKeeper(Protocol):
+    """Keeper of budget books; BookError: a book cannot be used, or its budget does not cover what is asked."""
+
+    def charge(self, block: Block) -> Charged | None:
+        """Charges a block before it draws noise; None where its rows have no book."""
+
+    def check_affords(self, blocks: Iterable[Block], choices: Iterable[Cell] = ()) -> None:
+        """Refuses blocks, and private choices of tuned values for cells, that do not fit into the budget together."""
+
+    def check_has_no_book(self, environment: Environment[Any]) -> None:
+        """Refuses a file without a book whose rows have one."""
+
+    def choose(self, cell: Cell, regrets: Sequence[float]) -> int:
+        """Number of the value that is chosen by a charged release, of which the cell has these mean final regrets."""
+
+    def forecast(self, plan: Plan, waiting: Iterable[Block], root: Path | None) -> list[str]:
+        """Lines on what books have spent and will be charged for waiting blocks, and on private files without a book."""
+
+    def summaries(self, plan: Plan, *, is_played: bool) -> list[dict[str, Any]]:
+        """The report's `books`, one for each environment with a book."""
+
+
+class NoBooks:
+    """A product without books: data without a book pass, and a book that a spec names is refused."""
+
+    def charge(self, block: Block) -> None:
+        """Charges nothing."""
+        self.check_has_no_book(block.cell.environment)
+
+    def check_affords(self, blocks: Iterable[Block], choices: Iterable[Cell] = ()) -> None:
+        """Refuses blocks with a book."""
+        for block in blocks:
+            self.check_has_no_book(block.cell.environment)
+
+    def check_has_no_book(self, environment: Environment[Any]) -> None:
+        """Refuses an environment with a book."""
+        if environment.item.book is not None:
+            raise BookError(f"{environment.label} has a budget book, and no annex here keeps books")
+
+    def choose(self, cell: Cell, regrets: Sequence[float]) -> int:
+        """Never chooses: only cells with a book are asked for."""
+        raise BookError(f"{cell.name}: a private choice is charged to a budget book, and no annex here keeps books")
+
+    def forecast(self, plan: Plan, waiting: Iterable[Block], root: Path | None) -> list[str]:
+        """Has nothing to tell."""
+        return []
+
+    def summaries(self, plan: Plan, *, is_played: bool) -> list[dict[str, Any]]:
+        """Has no book."""
+        return []
+
+
+@cache
+def book_keeper() -> BookKeeper:
+    """The annex's, or `NoBooks`."""
+    return next((keeper() for keeper in plugged("books").values()), NoBooks())

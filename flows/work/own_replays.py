@@ -1,0 +1,46 @@
+"""Audits a cell of a user's own algorithm: canaries stand where its ledger says that a record pays most."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from bandana.audits.outcome import Outcome
+from bandana.audits.own import white_box
+from bandana.audits.own.white_box import find_probes
+from bandana.audits.trial import Audited, Trial
+from bandana.flows.work.replays import About, data_of, effort_of
+
+if TYPE_CHECKING:
+    from bandana.flows.plan.plan import Cell
+
+
+def audit_of_own(cell: Cell, about: About) -> Outcome:
+    """One audit with the planted faults of any algorithm; at a test budget, all noise is rescaled."""
+    trial = _trial(cell)
+    return white_box.examine(trial, effort_of(cell), *_words(cell, trial, about))
+
+
+def subject_of_own(cell: Cell) -> Audited:
+    """What `audit_of_own` audits."""
+    return white_box.audited_as(_trial(cell), effort_of(cell))
+
+
+def audited_own(cell: Cell, about: About) -> Audited:
+    """The same, with the words that its evidence says of it."""
+    found = subject_of_own(cell)
+    subject, notes = _words(cell, found.trial, about)
+    return replace(found, subject=subject, about=notes)
+
+
+def _words(cell: Cell, trial: Trial, about: About) -> tuple[dict[str, str], dict[str, str]]:
+    """Who is audited, and what a reader needs to repeat it."""
+    words = about(data_of(cell.environment, trial.table.n_actions), trial.probes, cell.spec.seed)
+    return {"kind": "algorithm", "name": cell.name, "source": cell.entry.source}, words
+
+
+def _trial(cell: Cell) -> Trial:
+    entry, table, played = cell.entry, cell.environment.audit_table(), cell.in_audit()
+    assert entry.promise is not None
+    algorithm = entry.build(played)
+    return Trial(algorithm, entry.promise(played), table, find_probes(algorithm, table, cell.spec.seed))

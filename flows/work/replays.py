@@ -1,0 +1,149 @@
+"""Audits a cell: replays on neighboring data sets, with its planted faults. Nothing is stored here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from bandana.algorithms.entry import Settings
+from bandana.algorithms.environments.episodes import Table
+from bandana.audits.audit import Recall, audit
+from bandana.audits.faults.catalog import CONTROLS
+from bandana.audits.faults.releases import GENERIC
+from bandana.audits.faults.users import of_users
+from bandana.audits.outcome import Effort, Outcome, all_gaussian
+from bandana.audits.own.white_box import with_places
+from bandana.audits.seeds import derive
+from bandana.audits.testbeds.catalog import (
+    NEAR_TEST_BUDGET,
+    at_test_budget,
+    at_user_test_budget,
+    is_near_test_budget,
+    spent_mu,
+)
+from bandana.audits.trial import Audited, Trial
+from bandana.privacy_core import Guarantee, PureDP
+
+if TYPE_CHECKING:
+    from bandana.audits.subjects import Subject
+    from bandana.flows.plan.plan import Cell
+    from bandana.flows.problems.environment import Environment
+
+About = Callable[[str, tuple[int, ...], int], dict[str, str]]
+"""Table, probes and seed -> what a reader needs to repeat an audit."""
+
+
+KeepPart = Callable[[Mapping[str, Any], Callable[[], Outcome]], Outcome]
+"""What a part of an audit depends on beside the cell's own facts, and what makes it -> the part, kept or made now."""
+
+
+def audit_of(cell: Cell, about: About, keep_part: KeepPart = lambda facts, make: make()) -> Outcome:
+    """One audit with its controls.
+
+    At its test budget an algorithm is the same whatever its claim: cells that differ in their privacy level share that part.
+    """
+    subject = audited_cell(cell, about)
+    _, near, _ = _settings(cell, subject.trial.table)
+    return _audit(
+        subject,
+        effort_of(cell),
+        lambda planted, make: keep_part({"parameters": near.shown() if near else {}, "planted": planted}, make),
+    )
+
+
+def effort_of(cell: Cell) -> Effort:
+    """How hard a cell's audit looks."""
+    asked = cell.audit
+    return Effort(asked.replays, asked.confidence, asked.delta, asked.examples, cell.spec.seed)
+
+
+def audited_cell(cell: Cell, about: About) -> Audited:
+    """All that a catalog algorithm's cell is audited as, with the words that its evidence says of it."""
+    found = with_places(subject_of_cell(cell), effort_of(cell))
+    table, probes = found.trial.table, found.trial.probes
+    words = f"{data_of(cell.environment, table.n_actions)}{_played_with(cell, *_settings(cell, table))}"
+    subject = {"kind": "catalog", "name": cell.name, "source": cell.entry.source}
+    return replace(found, subject=subject, about=about(words, probes, cell.spec.seed))
+
+
+def audited_subject(subject: Subject, effort: Effort, about: About) -> Audited:
+    """All that a subject of the audit of everything is audited as, with the words that its evidence says of it."""
+    trial = subject.trial
+    found = with_places(Audited(trial, subject.at_test_budget, subject.controls), effort)
+    words = {"kind": "catalog", "name": subject.label, "source": subject.source}
+    return replace(found, subject=words, about=about(str(trial.table), trial.probes, effort.seed))
+
+
+def _audit(subject: Audited, effort: Effort, recall: Recall = lambda planted, make: make()) -> Outcome:
+    return audit(
+        subject.trial,
+        subject.controls,
+        effort,
+        at_test_budget=subject.at_test_budget,
+        subject=subject.subject,
+        about=subject.about,
+        recall=recall,
+    )
+
+
+def subject_of_cell(cell: Cell) -> Audited:
+    """What is audited of a catalog algorithm's cell."""
+    table = cell.environment.audit_table()
+    main, near, promised = _settings(cell, table)
+    controls = CONTROLS.get(cell.entry.label, GENERIC)
+    trial = _trial(cell, main, table, cell.promised)
+    if cell.promised is not None and cell.users.most > 1:
+        is_gaussian = all_gaussian(derive(trial.algorithm, table, seed=0, n_reps=1))
+        controls = of_users(cell.entry.label, controls, cell.users, is_gaussian=is_gaussian)
+    return Audited(trial, None if near is None else _trial(cell, near, table, promised), controls)
+
+
+def _settings(cell: Cell, table: Table) -> tuple[Settings, Settings | None, Guarantee | None]:
+    """The settings of replays, those at the test budget (None where the claim is near it), what users are promised there."""
+    main = cell.environment.in_audit(cell.entry, cell.settings)
+    if cell.promised is not None:
+        claimed, (low, high) = cell.claim().gaussian.mu, NEAR_TEST_BUDGET
+        is_spent = isinstance(cell.promised, PureDP) or spent_mu(cell.entry, main, table, cell.users) >= low * (1 - 1e-9)
+        if low <= claimed <= high and is_spent:
+            return main, None, None
+        return main, *at_user_test_budget(cell.entry, main, table, cell.users)
+    if is_near_test_budget(cell.entry, main, table):
+        return main, None, None
+    return main, at_test_budget(cell.entry, main, table), None
+
+
+def data_of(environment: Environment[Any], n_actions: int) -> str:
+    """What is replayed, in words."""
+    name = environment.describe()["name"]
+    data = f" of {name}" if environment.shows("values") else ", drawn at random: the data are private"
+    what = "arms" if environment.has_arms else "actions"
+    return f"{environment.setting.rounds} {environment.unit} x {n_actions} {what}{data}"
+
+
+def audit_of_subject(subject: Subject, effort: Effort, about: About) -> Outcome:
+    """One audit of a subject of the audit of everything, with its controls."""
+    return _audit(audited_subject(subject, effort, about), effort)
+
+
+def _played_with(cell: Cell, main: Settings, near: Settings | None, promised: Guarantee | None) -> str:
+    """The parameters that replays change, at the claimed and at the test budget, and the claim at which that one is."""
+    told = [_changed(cell, main), "" if near is None else _changed(cell, near)]
+    found = f"; replays play with {told[0]}" if told[0] else ""
+    if near is not None:
+        also = f", with {told[1]}" if told[1] and told[1] != told[0] else ""
+        found += f"; at the test budget as {promised or near.privacy}{also}"
+    return found
+
+
+def _changed(cell: Cell, played: Settings) -> str:
+    asked = cell.settings.parameters
+    changed = {name: value for name, value in played.parameters.items() if value != asked[name]}
+    return ", ".join(f"no {name}" if value is None else f"{name} = {value:.4g}" for name, value in changed.items())
+
+
+def _trial(cell: Cell, played: Settings, table: Table, promised: Guarantee | None) -> Trial:
+    entry = cell.entry
+    assert entry.probes is not None
+    users = None if promised is None else cell.users
+    return Trial(entry.build(played), cell.claim_at(played, promised), table, entry.probes(table.n_actions), users=users)

@@ -1,0 +1,96 @@
+"""Plays a block of replicates: regret curves and the privacy spent. Nothing is stored here."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bandana.algorithms.coins import Coins
+from bandana.algorithms.decision import decision
+from bandana.algorithms.observers import log_grid
+from bandana.algorithms.run import run
+from bandana.flows.work.coins import with_coins
+from bandana.privacy_core import (
+    Guarantee,
+    LiveLedger,
+    NoiseSource,
+    NoNoise,
+    PrivacyCurve,
+    PureDP,
+    ReproducibleNoise,
+    SecureNoise,
+    account,
+)
+from bandana.privacy_core.accounting.accountant import accounted_mu
+
+if TYPE_CHECKING:
+    from bandana.flows.plan.plan import Block
+
+
+def play(block: Block, reserved: Guarantee | None = None) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """Plays every replicate of the block.
+
+    Args:
+      block: what to play.
+      reserved: what a replicate may spend; a release beyond it is refused before noise is drawn. None: no limit.
+
+    Returns:
+      arrays: `grid` (n_grid,) rounds; `regret` (n_reps, n_grid); `mu_spent` (n_grid,), infinite for a non-private run,
+      by the first replicate's ledger; of a test `recommended` and `stopped`, see `decision`. description: the noise source,
+      mu over all replicates (null if infinite), and the epsilon of pure DP (null if there is none), and where the
+      environment declares users who return, the same of the worst user; with `reserved`, `events` that the worst record paid
+      in all replicates.
+
+    Raises:
+      BudgetExceeded: the algorithm would spend more than `reserved`.
+    """
+    cell = block.cell
+    environment, horizon = cell.environment, cell.spec.horizon
+    stream = environment.stream(block.reward_seed)
+    grid = log_grid(horizon)
+    if cell.is_expected:
+        found = environment.reference_curves(stream, grid, block.n_reps)[cell.entry.name]
+        curves = {"grid": grid, "regret": found, "mu_spent": np.full(len(grid), np.inf)}
+        curves |= environment.reference_policy(cell.entry.name, block.n_reps)
+        return curves, {"noise": NoNoise.name, "mu": None, "pure": None}
+    ledger = LiveLedger(block.n_reps, _noise(block), reserved, n_records=horizon)
+    regret = environment.regret(stream, grid, block.n_reps)
+    algorithm, labels = with_coins(cell.entry, cell.settings, block.coin_seed, block.n_reps)
+    coins = Coins(block.coin_seed, block.n_reps)
+    _, released = run(algorithm, stream, ledger, horizon=horizon, observers=[regret], labels=labels, coins=coins)
+    spent = [accounted_mu(tuple(ledger.worst_record(before=int(t), rep=0).items())) for t in grid]
+    worst = ledger.worst_record()
+    # Where nothing is claimed, what lies in the ledger says nothing: exact values may decide beside it.
+    total = accounted_mu(tuple(worst.items())) if cell.entry.is_private else np.inf
+    derived = account(worst)
+    arrays = {"grid": grid, "regret": regret.curve, "mu_spent": np.array(spent)}
+    arrays |= environment.final_policy(algorithm, released, labels, coins)
+    if (decided := decision(algorithm, released, labels)) is not None:
+        arrays |= {"recommended": decided.arm, "stopped": decided.stopped}
+    description: dict[str, Any] = {
+        "noise": ledger.noise.name,
+        "mu": total if np.isfinite(total) else None,
+        "pure": derived.epsilon if isinstance(derived, PureDP) else None,
+    }
+    if (users := environment.item.users) is not None:
+        arrays["user_mu_spent"] = np.array(
+            [accounted_mu(tuple(ledger.worst_record(before=int(t), rep=0, users=users).items())) for t in grid]
+        )
+        paid_by_user = ledger.worst_record(users=users)
+        mu, pure = accounted_mu(tuple(paid_by_user.items())), account(paid_by_user)
+        description["user_mu"] = mu if cell.entry.is_private and np.isfinite(mu) else None
+        description["user_pure"] = pure.epsilon if isinstance(pure, PureDP) else None
+    if reserved is not None:
+        paid = ledger.composed_record()
+        description["events"] = PrivacyCurve.of(paid).to_dict()["records"][0] if paid else []
+    return arrays, description
+
+
+def _noise(block: Block) -> NoiseSource:
+    match block.cell.noise:
+        case "none":
+            return NoNoise()
+        case "secure":
+            return SecureNoise()
+    return ReproducibleNoise(block.noise_seed)

@@ -1,0 +1,1 @@
+"""Mechanisms, and where their noise comes from."""
