@@ -11,7 +11,6 @@ from bandana.algorithms.bandits.capri import entries as capri
 from bandana.algorithms.bandits.contextual import entries as contextual
 from bandana.algorithms.bandits.finite_arm import batch_entries as finite_arm_batches
 from bandana.algorithms.bandits.finite_arm import entries as finite_arm
-from bandana.algorithms.bandits.finite_arm import randomized_entries as finite_arm_coins
 from bandana.algorithms.bandits.kernel import entries as kernel
 from bandana.algorithms.bandits.linear import entries as linear
 from bandana.algorithms.entry import Entry
@@ -44,7 +43,7 @@ def labelled(entries: Sequence[Entry]) -> tuple[Entry, ...]:
 
 
 _FAMILIES = (
-    finite_arm, finite_arm_batches, finite_arm_coins, best_arm, linear, contextual, kernel, capri, mixture, linear_mdp,
+    finite_arm, finite_arm_batches, best_arm, linear, contextual, kernel, capri, mixture, linear_mdp,
     tabular,
 )  # fmt: skip
 CATALOG: tuple[Entry, ...] = labelled([entry for family in _FAMILIES for entry in family.ENTRIES])
