@@ -24,7 +24,8 @@ from bandana.flows.annexes.books.bookkeeping.spending import cost_of_all
 from bandana.flows.folder.settings import DataFolder
 from bandana.flows.folder.store import Store
 from bandana.flows.own.data import pinned
-from bandana.flows.plan.plan import Block, cells_of
+from bandana.flows.plan.cells import Block
+from bandana.flows.plan.plan import cells_of
 from bandana.flows.spec.spec import parse_spec
 from bandana.flows.work.play import benchmark_block
 from bandana.privacy_core import ApproxDP, GaussianDP, LiveLedger

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from bandana.algorithms.catalog import CATALOG
-from bandana.flows.plan.plan import Cell, played_cells
+from bandana.flows.plan.cells import Cell
+from bandana.flows.plan.plan import played_cells
 from bandana.flows.spec.spec import load_spec
 from benchmarks.verdicts import verdicts
 

@@ -16,7 +16,7 @@ from matplotlib.lines import Line2D
 from bandana.algorithms.protocol import FloatArray
 from bandana.audits.reporting.figures import drawing
 from bandana.flows.api import pgf
-from bandana.flows.plan.plan import Cell
+from bandana.flows.plan.cells import Cell
 from bandana.flows.plan.roles import Role
 from bandana.flows.results.comparisons import twin_of
 from bandana.flows.texts.mistakes import SpecError

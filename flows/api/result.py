@@ -12,7 +12,8 @@ from bandana.audits.reporting.intervals import caution, paired_interval
 from bandana.flows.api import tables
 from bandana.flows.folder.settings import DataFolder
 from bandana.flows.folder.store import Store
-from bandana.flows.plan.plan import Cell, Plan
+from bandana.flows.plan.cells import Cell
+from bandana.flows.plan.plan import Plan
 from bandana.flows.results import comparisons
 from bandana.flows.results.report_document import assemble, write
 from bandana.flows.results.summaries import summarize_cell

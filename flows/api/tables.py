@@ -11,7 +11,7 @@ import pandas as pd
 from bandana.algorithms.environments.off_policy import DR, IPS, SNIPS
 from bandana.audits.reporting.intervals import caution, quantiles
 from bandana.flows.folder.store import Store
-from bandana.flows.plan.plan import Cell
+from bandana.flows.plan.cells import Cell
 from bandana.flows.plan.roles import Role
 from bandana.flows.results.comparisons import twin_of
 from bandana.flows.tracking.metrics import PRIVACY, numbers_of

@@ -36,7 +36,8 @@ from bandana.flows.folder.settings import DataFolder, data_root
 from bandana.flows.running.memory import keep_freed
 
 if TYPE_CHECKING:
-    from bandana.flows.plan.plan import Cell, Plan
+    from bandana.flows.plan.cells import Cell
+    from bandana.flows.plan.plan import Plan
     from bandana.flows.running.executors import Resources
     from bandana.flows.spec.spec import Spec
 

@@ -26,7 +26,7 @@ from bandana.flows.texts.mistakes import SpecError
 from bandana.privacy_core import Guarantee
 
 if TYPE_CHECKING:
-    from bandana.flows.plan.plan import Cell
+    from bandana.flows.plan.cells import Cell
 
 FAMILY = "own"
 _EVERY_KIND = (FINITE, LINEAR, CONTEXTUAL, KERNEL, POOLED, MIXTURE, LINEAR_MDP)

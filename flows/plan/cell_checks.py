@@ -12,7 +12,7 @@ from bandana.flows.problems.environment import Environment
 from bandana.flows.texts.mistakes import SpecError
 
 if TYPE_CHECKING:
-    from bandana.flows.plan.plan import Cell
+    from bandana.flows.plan.cells import Cell
 
 _FEW_POINTS, _FEW_NUMBERS, _FEW_EPISODES = 1024, 200_000, 10**7
 _CHECKED: set[tuple[str, str]] = set()

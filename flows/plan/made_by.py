@@ -8,7 +8,7 @@ from bandana.flows.keys.closure import Name, roots_of
 
 if TYPE_CHECKING:
     from bandana.algorithms.entry import Entry
-    from bandana.flows.plan.plan import Cell
+    from bandana.flows.plan.cells import Cell
 
 
 def block_roots(cell: Cell) -> frozenset[Name]:
@@ -24,7 +24,7 @@ def block_roots(cell: Cell) -> frozenset[Name]:
 def audit_roots(cell: Cell) -> frozenset[Name]:
     """The audit, what it replays, the algorithm with its promise, and the planted faults."""
     made = "own_replays" if cell.entry.stated else "replays"
-    return _problem_roots(cell) | {Name(f"bandana.flows.suites.{made}"), *_audited(cell.entry)}
+    return _problem_roots(cell) | {Name(f"bandana.flows.work.{made}"), *_audited(cell.entry)}
 
 
 def subject_roots(label: str) -> frozenset[Name]:

@@ -17,7 +17,7 @@ from bandana.algorithms.environments.tables import random_table
 from bandana.algorithms.protocol import EpisodicStream, Stream
 from bandana.algorithms.run import run
 from bandana.flows.folder.journal import Journal
-from bandana.flows.plan.plan import Cell
+from bandana.flows.plan.cells import Cell
 from bandana.flows.problems.kinds import environment_of
 from bandana.privacy_core import LiveLedger, ReproducibleNoise
 

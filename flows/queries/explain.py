@@ -17,7 +17,8 @@ from bandana.flows.folder.journal import Journal
 from bandana.flows.folder.settings import DataFolder, n_workers
 from bandana.flows.folder.store import Store
 from bandana.flows.plan.cell_checks import check_cells
-from bandana.flows.plan.plan import Cell, Plan
+from bandana.flows.plan.cells import Cell
+from bandana.flows.plan.plan import Plan
 from bandana.flows.plan.roles import Role
 from bandana.flows.queries.cost import DAY, audits_seconds, block_paces, block_seconds
 from bandana.flows.work.audits import evidence_of

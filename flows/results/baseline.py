@@ -22,7 +22,8 @@ from bandana.flows.folder.settings import DataFolder
 from bandana.flows.folder.store import Store, write_whole
 from bandana.flows.keys.checkout import sources
 from bandana.flows.keys.content import content_key
-from bandana.flows.plan.plan import Cell, Plan
+from bandana.flows.plan.cells import Cell
+from bandana.flows.plan.plan import Plan
 from bandana.flows.problems.environment import Environment
 from bandana.flows.spec.spec import Spec
 from bandana.flows.texts.json_text import read_model

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from bandana.audits.reporting.intervals import paired_interval
-from bandana.flows.plan.plan import Cell
+from bandana.flows.plan.cells import Cell
 from bandana.flows.plan.roles import Role
 
 NOISE, CALIBRATION, REFERENCE = "noise", "calibration", "reference"

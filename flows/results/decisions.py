@@ -10,7 +10,7 @@ import numpy as np
 from bandana.algorithms.lower_bounds.best_arm import LeastErrors, LeastRounds, least_errors, least_rounds
 from bandana.algorithms.lower_bounds.lower_bound import Privacy
 from bandana.audits.reporting.intervals import mean_interval, share_interval
-from bandana.flows.plan.plan import Cell
+from bandana.flows.plan.cells import Cell
 from bandana.flows.plan.roles import Role
 from bandana.privacy_core.arrays import FloatArray
 

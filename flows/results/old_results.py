@@ -11,7 +11,7 @@ from bandana.flows.folder.journal import Journal
 from bandana.flows.folder.settings import DataFolder
 from bandana.flows.folder.store import Store
 from bandana.flows.keys.identity import asked_of, is_key
-from bandana.flows.plan.plan import Cell
+from bandana.flows.plan.cells import Cell
 from bandana.flows.work.audits import AUDIT, audit_key
 from bandana.flows.work.play import BENCHMARK
 

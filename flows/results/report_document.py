@@ -15,7 +15,8 @@ from bandana.audits.summary import finite
 from bandana.flows.folder.store import Store, write_whole
 from bandana.flows.keys import provenance
 from bandana.flows.own.algorithms import OwnAlgorithmSpec
-from bandana.flows.plan.plan import Cell, Plan
+from bandana.flows.plan.cells import Cell
+from bandana.flows.plan.plan import Plan
 from bandana.flows.plan.roles import Role
 from bandana.flows.results.audit_report import FORMATS, evidence_field, evidence_file, rendered, write_document
 from bandana.flows.results.comparisons import comparisons, twin_of

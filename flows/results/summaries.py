@@ -13,7 +13,7 @@ from bandana.audits.contents import PROVENANCE
 from bandana.audits.reporting.intervals import mean_interval
 from bandana.flows.folder.store import Store
 from bandana.flows.keys import provenance
-from bandana.flows.plan.plan import Cell
+from bandana.flows.plan.cells import Cell
 from bandana.flows.plan.roles import Role
 from bandana.flows.results.decisions import decisions, outcomes
 from bandana.flows.spec.spec import is_finite

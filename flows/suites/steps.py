@@ -18,7 +18,8 @@ from bandana.flows.folder.progress import bar
 from bandana.flows.folder.settings import DataFolder
 from bandana.flows.folder.store import Store, link
 from bandana.flows.keys.identity import check_same
-from bandana.flows.plan.plan import Block, Cell, Plan
+from bandana.flows.plan.cells import Block, Cell
+from bandana.flows.plan.plan import Plan
 from bandana.flows.results.summaries import audit_record, benchmark_record, summarize_cell
 from bandana.flows.spec.spec import Spec
 from bandana.flows.tracking.record import CellRecord

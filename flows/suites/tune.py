@@ -9,7 +9,8 @@ from bandana.audits.reporting.intervals import mean_interval
 from bandana.flows.folder.settings import DataFolder
 from bandana.flows.folder.store import Store, write_whole
 from bandana.flows.own.data import pinned
-from bandana.flows.plan.plan import Cell, Plan
+from bandana.flows.plan.cells import Cell
+from bandana.flows.plan.plan import Plan
 from bandana.flows.results.summaries import summarize_cell
 from bandana.flows.running.executors import Resources
 from bandana.flows.spec import tuned

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from bandana.flows.keys.content import content_key
-from bandana.flows.plan.plan import Cell
+from bandana.flows.plan.cells import Cell
+from bandana.flows.plan.keys import identity_of
 
 
 def dataset_record(cell: Cell) -> dict[str, Any]:
@@ -28,7 +29,7 @@ def dataset_record(cell: Cell) -> dict[str, Any]:
         item = item.with_file(Path(item.data_file.name))
     left_out = {"data", "not_the_data_of"} | ({"rows"} if getattr(item, "rows", None) is None else set())
     source = item.model_dump_json(exclude=left_out)
-    identity = cell.identity()["environment"] if environment.shows("values") else {**declared, "source": source}
+    identity = identity_of(cell)["environment"] if environment.shows("values") else {**declared, "source": source}
     profile = {**declared, "means": environment.describe()["means"]} if environment.shows("means") else declared
     return {
         "name": environment.label,

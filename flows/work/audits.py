@@ -18,7 +18,8 @@ from bandana.flows.keys.checkout import sources
 from bandana.flows.keys.identity import key_of
 from bandana.flows.keys.provenance import Making
 from bandana.flows.plan.cell_checks import is_built_at_once
-from bandana.flows.plan.plan import Cell
+from bandana.flows.plan.cells import Cell
+from bandana.flows.plan.keys import audit_code, identity_of, stated
 from bandana.flows.texts.mistakes import SpecError
 from bandana.flows.work import own_replays, replays
 from bandana.flows.work.charging import book_keeper
@@ -29,13 +30,13 @@ AUDIT, AUDIT_PART = "audit", "audit-part"
 
 def audit_facts(cell: Cell) -> dict[str, Any]:
     """All that was asked for of a cell's audit."""
-    facts = {**cell.identity(), "audit": cell.audit.model_dump(mode="json"), **cell.stated()}
+    facts = {**identity_of(cell), "audit": cell.audit.model_dump(mode="json"), **stated(cell)}
     return facts if cell.environment.shows("values") else {**facts, "table": "drawn"}
 
 
 def audit_key(cell: Cell) -> str:
     """Content key of a cell's audit."""
-    return key_of(audit_facts(cell), cell.audit_code)
+    return key_of(audit_facts(cell), audit_code(cell))
 
 
 def evidence_of(cell: Cell, store: Store) -> Path:
@@ -64,20 +65,20 @@ def audit_cell(cell: Cell, store: Store) -> Outcome:
     if cell.environment.shows("values"):  # else no audit meets the rows of a file
         book_keeper().check_has_no_book(cell.environment)
     making = Making()
-    about = partial(about_audits, made=cell.audit_code)
+    about = partial(about_audits, made=audit_code(cell))
     if cell.entry.stated:
         outcome = own_replays.audit_of_own(cell, about)
     else:
         outcome = replays.audit_of(cell, about, partial(_kept_part, cell, store))
     cell.environment.check_unchanged()
-    made_of = {"of": audit_facts(cell), "made": cell.audit_code}
+    made_of = {"of": audit_facts(cell), "made": audit_code(cell)}
     outcome = replace(outcome, provenance=making.record(is_anonymous=store.is_anonymous) | made_of)
     return kept(evidence_of(cell, store), outcome)
 
 
 def _kept_part(cell: Cell, store: Store, facts: Mapping[str, Any], make: Callable[[], Outcome]) -> Outcome:
     """The part of a cell's audit with these facts in place of the cell's own, from the store if it is there."""
-    place = store.path(AUDIT_PART, key_of({**audit_facts(cell), **facts}, cell.audit_code))
+    place = store.path(AUDIT_PART, key_of({**audit_facts(cell), **facts}, audit_code(cell)))
     return stored_outcome(place) or kept(place, make())
 
 

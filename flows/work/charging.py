@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from bandana.flows.annex import plugged
-from bandana.flows.plan.plan import Block, Cell, Plan
+from bandana.flows.plan.cells import Block, Cell
+from bandana.flows.plan.plan import Plan
 from bandana.flows.problems.environment import Environment
 from bandana.flows.texts.mistakes import BookError
 from bandana.privacy_core import Guarantee

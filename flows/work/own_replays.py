@@ -12,7 +12,7 @@ from bandana.audits.trial import Audited, Trial
 from bandana.flows.work.replays import About, data_of, effort_of
 
 if TYPE_CHECKING:
-    from bandana.flows.plan.plan import Cell
+    from bandana.flows.plan.cells import Cell
 
 
 def audit_of_own(cell: Cell, about: About) -> Outcome:

@@ -10,7 +10,8 @@ from bandana.audits.contents import PROVENANCE
 from bandana.flows.folder.store import BENCHMARK as BENCHMARK
 from bandana.flows.folder.store import Store
 from bandana.flows.keys.provenance import Making
-from bandana.flows.plan.plan import Block
+from bandana.flows.plan.cells import Block
+from bandana.flows.plan.keys import block_code, block_facts
 from bandana.flows.texts.mistakes import BookError
 from bandana.flows.work import replicates
 from bandana.flows.work.charging import Charged, book_keeper
@@ -35,7 +36,7 @@ def benchmark_block(block: Block, store: Store) -> tuple[dict[str, np.ndarray], 
     else:
         arrays, description = _play_charged(block, charged)
     block.cell.environment.check_unchanged()
-    made_of = {"of": block.facts, "made": block.cell.block_code}
+    made_of = {"of": block_facts(block), "made": block_code(block.cell)}
     description[PROVENANCE] = making.record(is_anonymous=store.is_anonymous) | made_of
     store.save(BENCHMARK, block.key, arrays, description)
     return arrays, description

@@ -27,7 +27,7 @@ from bandana.privacy_core import Guarantee, PureDP
 
 if TYPE_CHECKING:
     from bandana.audits.subjects import Subject
-    from bandana.flows.plan.plan import Cell
+    from bandana.flows.plan.cells import Cell
     from bandana.flows.problems.environment import Environment
 
 About = Callable[[str, tuple[int, ...], int], dict[str, str]]

@@ -25,7 +25,7 @@ from bandana.privacy_core import (
 from bandana.privacy_core.accounting.accountant import accounted_mu
 
 if TYPE_CHECKING:
-    from bandana.flows.plan.plan import Block
+    from bandana.flows.plan.cells import Block
 
 
 def play(block: Block, reserved: Guarantee | None = None) -> tuple[dict[str, np.ndarray], dict[str, Any]]:

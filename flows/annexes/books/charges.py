@@ -16,7 +16,7 @@ from bandana.flows.annexes.books.bookkeeping.spending import Charge
 from bandana.flows.annexes.books.earlier import earlier_runs
 from bandana.flows.keys.content import content_key
 from bandana.flows.own import data as own_data
-from bandana.flows.plan.plan import REPRODUCIBLE, SECURE, Block
+from bandana.flows.plan.cells import REPRODUCIBLE, SECURE, Block
 from bandana.flows.problems.environment import Environment
 from bandana.flows.texts.mistakes import BookError, SpecError
 from bandana.privacy_core import Event, GaussianDP, GaussianEvent, Guarantee, PureDP, PureEvent

@@ -12,7 +12,7 @@ from bandana.flows.annexes.books.bookkeeping.known import DataSet, Earlier
 from bandana.flows.annexes.books.bookkeeping.spending import Charge
 from bandana.flows.folder.store import BENCHMARK, Store
 from bandana.flows.keys.content import content_key
-from bandana.flows.plan.plan import REPRODUCIBLE
+from bandana.flows.plan.cells import REPRODUCIBLE
 from bandana.privacy_core import Event, GaussianEvent, PureEvent
 
 

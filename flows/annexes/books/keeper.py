@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from bandana.flows.annexes.books import charges, private_choice, summary
-from bandana.flows.plan.plan import Block, Cell, Plan
+from bandana.flows.plan.cells import Block, Cell
+from bandana.flows.plan.plan import Plan
 from bandana.flows.problems.environment import Environment
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from bandana.flows.annexes.books.charges import Extra, charge_extra
 from bandana.flows.keys.content import content_key
-from bandana.flows.plan.plan import Cell
+from bandana.flows.plan.cells import Cell
 from bandana.flows.spec.tuned import question
 from bandana.privacy_core import BoundedRangeEvent, Exponential, LiveLedger, SecureNoise, Span
 

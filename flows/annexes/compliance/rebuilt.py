@@ -15,7 +15,9 @@ from bandana.audits.subjects import subjects
 from bandana.flows.annexes.compliance.evidence.lines import OTHER_CODE, Line, differences, shortly
 from bandana.flows.folder.store import Store
 from bandana.flows.keys.identity import asked_of, key_of
-from bandana.flows.plan.plan import Cell, Plan
+from bandana.flows.plan.cells import Cell
+from bandana.flows.plan.keys import block_code
+from bandana.flows.plan.plan import Plan
 from bandana.flows.problems.kinds import environments_of
 from bandana.flows.results.audit_report import catalog_document, entry_of_subject
 from bandana.flows.results.report_document import assemble, audit_documents
@@ -146,7 +148,7 @@ def _check_code(plan: Plan, store: Packed, again: Mapping[str, Any]) -> Iterator
 def _is_of(place: Path, cell: Cell) -> bool:
     request = _request(place) if place.is_file() else {}
     made = request.get("made", {})
-    return made.get("code") == cell.block_code["code"] and place.stem == key_of(request.get("of", {}), made)
+    return made.get("code") == block_code(cell)["code"] and place.stem == key_of(request.get("of", {}), made)
 
 
 def _unaudited(plan: Plan, again: Mapping[str, Any]) -> Iterator[Line]:

@@ -21,8 +21,10 @@ from bandana.flows.annexes.compliance.evidence.recompute import FAULTS, POWER, S
 from bandana.flows.annexes.compliance.evidence.replayed import Replay, drawn, probability_caught, units_of
 from bandana.flows.keys import identity, machine
 from bandana.flows.keys.versions import versions
+from bandana.flows.plan.cells import Cell
+from bandana.flows.plan.keys import audit_code
 from bandana.flows.plan.made_by import subject_roots
-from bandana.flows.plan.plan import Cell, cells_of
+from bandana.flows.plan.plan import cells_of
 from bandana.flows.spec.spec import Spec
 from bandana.flows.texts.mistakes import SpecError, shortened
 from bandana.flows.work.audits import about_audits, audit_facts
@@ -156,7 +158,7 @@ def _rebuilt(outcome: Outcome, cells: Mapping[str, Cell], reason: str) -> _Rebui
     if name not in cells:
         raise SpecError(f"--spec: has no private cell {name!r}; it has {shortened(', '.join(cells)) or 'none'}")
     cell = cells[name]
-    rebuild, made = audited_own if cell.entry.stated else audited_cell, cell.audit_code
+    rebuild, made = audited_own if cell.entry.stated else audited_cell, audit_code(cell)
     is_private = cell.environment.item.data_file is not None and not cell.environment.shows("values")
     audited = rebuild(cell, partial(about_audits, made=made))
     return _Rebuilt(audited, audit_facts(cell), made, effort_of(cell), is_private)

@@ -22,7 +22,7 @@ from bandana.flows.annexes.leaderboard.measures import NAMES, Measured, allowed_
 from bandana.flows.folder.settings import DataFolder
 from bandana.flows.folder.store import Store
 from bandana.flows.keys import provenance
-from bandana.flows.plan.plan import Cell
+from bandana.flows.plan.cells import Cell
 from bandana.flows.plan.roles import Role
 from bandana.flows.results.audit_report import write_document
 from bandana.flows.results.summaries import summarize_cell

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from bandana.algorithms.protocol import FloatArray
 from bandana.audits.reporting.intervals import caution
-from bandana.flows.plan.plan import Cell
+from bandana.flows.plan.cells import Cell
 from bandana.flows.spec.aims import Aim
 
 NAMES = {Aim.REGRET: "regret", Aim.FIXED_CONFIDENCE: "rounds", Aim.FIXED_BUDGET: "errors"}

@@ -32,7 +32,9 @@ from bandana.flows.folder.settings import DataFolder
 from bandana.flows.folder.store import write_first
 from bandana.flows.keys.content import content_key
 from bandana.flows.keys.identity import key_of
-from bandana.flows.plan.plan import Cell, Plan
+from bandana.flows.plan.cells import Cell
+from bandana.flows.plan.keys import audit_code
+from bandana.flows.plan.plan import Plan
 from bandana.flows.work import own_replays, replays
 from bandana.flows.work.audits import audit_facts
 
@@ -113,7 +115,7 @@ def accumulate(cell: Cell, folder: DataFolder, night: str, level: float) -> Accu
         return None
     claims = NightlyClaims(request.main, request.claimed)
     facts = {"asked": audit_facts(cell), "quantity": str(claims.quantity), "values": claims.values.tolist(), "bins": BINS}
-    place = folder.suite(cell.spec.name) / FRESH / f"{cell.slug}-{key_of(facts, cell.audit_code).replace('-', '')[:32]}"
+    place = folder.suite(cell.spec.name) / FRESH / f"{cell.slug}-{key_of(facts, audit_code(cell)).replace('-', '')[:32]}"
     pair = _strongest(request)
     if _night(place / f"{night}.json", claims) is None:
         begun = _begin(place, night, claims)

@@ -298,6 +298,8 @@ NOT_IN_KEYS = {
     "bandana.flows.plan.made_by": "finds out what belongs to a key",
     "bandana.flows.plan.cell_checks": "refuses",
     "bandana.flows.plan.plan": "asks: what it asks for stands in the key by value",
+    "bandana.flows.plan.cells": "asks: what it asks for stands in the key by value",
+    "bandana.flows.plan.keys": "makes keys and seeds: what they are made of stands in the key by value",
     "bandana.flows.work.play": "stores",
     "bandana.flows.spec.spec:Spec.setting": "asks: what it asks for stands in the key by value",
     "bandana.flows.annex": "finds the keeper of budget books",

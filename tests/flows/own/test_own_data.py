@@ -16,6 +16,7 @@ from bandana.flows.folder.settings import DataFolder
 from bandana.flows.folder.store import Store
 from bandana.flows.own import data as own_data
 from bandana.flows.own.data import SECRET, pinned
+from bandana.flows.plan.keys import block_facts, identity_of
 from bandana.flows.plan.plan import Plan, cells_of
 from bandana.flows.problems.kinds import environments_of
 from bandana.flows.spec.spec import load_spec
@@ -89,7 +90,7 @@ def test_the_same_content_elsewhere_or_later_shares_results(load, root, write_sp
 
 
 def test_a_private_file_is_known_by_an_hmac_with_the_folders_secret(load, root):
-    facts = block_of(load(ONE), root).cell.identity()["environment"]
+    facts = identity_of(block_of(load(ONE), root).cell)["environment"]
     secret = (root / SECRET).read_bytes()
     assert len(secret) == 32
     assert (root / SECRET).stat().st_mode & 0o777 == 0o600
@@ -111,14 +112,14 @@ def test_another_data_folder_has_other_keys_and_the_same_numbers(load, root, tmp
 def test_no_key_is_made_of_a_plain_hash_of_private_rows(load, root):
     """Whoever knows all rows but one tries out that one on what is shown: no hash that needs no secret stands in a key."""
     block = block_of(load(ONE), root)
-    shown = repr((block.facts, block.key, block.cell.key, audit_key(block.cell), block.cell.environment.item))
+    shown = repr((block_facts(block), block.key, block.cell.key, audit_key(block.cell), block.cell.environment.item))
     rows = ONE.split(b"\n", 1)[1]
     table = np.array([line.split(b",") for line in rows.split()], dtype=float)
     for content in (ONE, ONE.hex().encode(), b'"' + ONE.hex().encode() + b'"', rows, table.tobytes()):
         for name in ("sha256", "sha1", "md5", "sha512", "blake2b"):
             assert hashlib.new(name, content).hexdigest()[:12] not in shown
-    other = cells_of(pinned(load(ONE), root.parent / "other"))[1].identity()["environment"]
-    assert other["content"] != block.facts["environment"]["content"], "no function of the file alone"
+    other = identity_of(cells_of(pinned(load(ONE), root.parent / "other"))[1])["environment"]
+    assert other["content"] != block_facts(block)["environment"]["content"], "no function of the file alone"
 
 
 def test_without_a_data_folder_keys_are_of_this_process_alone(load, root):

@@ -1,0 +1,94 @@
+"""Content keys and seeds of cells and blocks, from all that their results depend on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bandana.flows.keys import identity
+from bandana.flows.keys.content import content_key
+from bandana.flows.plan import made_by
+from bandana.flows.plan.seeds import NOISE, seed_of
+
+if TYPE_CHECKING:
+    from bandana.flows.plan.cells import Block, Cell
+
+
+def identity_of(cell: Cell) -> dict[str, Any]:
+    """Everything that a cell's algorithm and data depend on, named so that new words for it change no seed."""
+    noise = {} if cell.noise == "reproducible" else {"noise": cell.noise}
+    return {
+        "algorithm": cell.entry.seed_name,
+        "privacy_model": cell.entry.privacy_model,
+        "calibration": cell.settings.calibration,
+        "parameters": cell.entry.seed_parameters(cell.settings),
+        "environment": cell.environment.facts(),
+        "seed": cell.spec.seed,
+        **noise,
+    }
+
+
+def stated(cell: Cell) -> dict[str, Any]:
+    """The claim of a user's own algorithm, for keys of audits: of the catalog's, it follows from settings and code.
+
+    And whether it is made to a user: with the same noise, it is another claim.
+    """
+    own = {"claim": cell.entry.stated, "named": cell.entry.label} if cell.entry.stated else {}
+    return own if cell.promised is None else {**own, "level": "user", "promised": str(cell.promised)}
+
+
+def block_code(cell: Cell) -> dict[str, Any]:
+    """Code that computes the cell's blocks in this process, see `identity.made_by`; a worker finds out its own."""
+    return identity.made_by(made_by.block_roots(cell))
+
+
+def audit_code(cell: Cell) -> dict[str, Any]:
+    """Code that computes the cell's audit in this process. Only for private cells."""
+    return identity.made_by(made_by.audit_roots(cell))
+
+
+def cell_key(cell: Cell) -> str:
+    """Key of the cell's run in MLflow, which holds its benchmark and its audit."""
+    facts = {**identity_of(cell), "suite": cell.spec.name, "label": cell.environment.label,
+             "horizon": cell.spec.horizon, "replications": cell.spec.replications,
+             "audit": cell.audit.model_dump(mode="json"), **stated(cell)}  # fmt: skip
+    return identity.key_of(facts, {"blocks": block_code(cell), "audit": audit_code(cell) if cell.is_private else None})
+
+
+def block_facts(block: Block) -> dict[str, Any]:
+    """Everything that was asked for."""
+    horizon = block.cell.spec.horizon
+    return {**identity_of(block.cell), "horizon": horizon, "block": block.index, "n_reps": block.n_reps}
+
+
+def block_key(block: Block) -> str:
+    """Key of the block's result."""
+    return identity.key_of(block_facts(block), block_code(block.cell))
+
+
+def noise_seed(block: Block) -> np.random.SeedSequence:
+    """Seed of a block's privacy noise, where it is reproducible."""
+    facts = _without_content(identity_of(block.cell)) | block.cell.environment.noise_facts()
+    return seed_of(block.cell.spec.seed, NOISE, content_key(facts), block.index)
+
+
+def shared_seed(block: Block, purpose: int) -> np.random.SeedSequence:
+    """A seed for each purpose and block, the same in all cells on an environment.
+
+    They play on common random numbers, so that a comparison of two cells, replication by replication, is free of what was
+    drawn for both.
+    """
+    root = block.cell.spec.seed
+    facts = {"environment": block.cell.environment.facts(), "seed": root}
+    return seed_of(root, purpose, content_key(_without_content(facts)), block.index)
+
+
+def _without_content(facts: dict[str, Any]) -> dict[str, Any]:
+    """Facts that seeds may depend on: no content of a private file.
+
+    That is known by an HMAC with the data folder's secret, and the same file must give the same numbers everywhere.
+    """
+    facts["environment"].pop("content", None)
+    facts["environment"].pop("visits", None)  # whose a record is changes no number that is drawn
+    return facts
