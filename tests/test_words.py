@@ -161,7 +161,7 @@ def test_pages_and_report_texts_avoid_house_phrases():
         for path, text in _texts().items()
         if path.relative_to(ROOT).as_posix() not in GENERATED
     }
-    for path in (ROOT / "audits" / "reporting").iterdir():
+    for path in (*(ROOT / "audits" / "reporting").iterdir(), *(ROOT / "flows" / "annexes").glob("*/page.py")):
         if path.suffix == ".py":
             strings = (node.value for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, ast.Constant))
             texts[path.name] = " ".join(" ".join(text.split()) for text in strings if isinstance(text, str))

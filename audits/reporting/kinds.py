@@ -37,4 +37,4 @@ class Kind:
 
 
 KINDS: dict[str, Kind] = {}
-"""Name -> kind of document. A module that has one adds it here, and whoever checks or renders such documents imports it."""
+"""Name -> kind of document. A module that has one adds it here: import it before such documents are checked or rendered."""
