@@ -123,6 +123,13 @@ def test_a_users_mistake_ends_with_2_and_one_clear_message(bandana, write_spec, 
     assert os.listdir(tmp_path) == ["spec.yaml"]
 
 
+def test_a_kind_of_report_whose_annex_is_missing_is_a_mistake(bandana, write_spec, monkeypatch):
+    monkeypatch.setattr("bandana.flows.commands.reports.plugged", lambda point: {})
+    done = bandana("report", write_spec(), "--registry")
+    assert done.exit_code == USER_MISTAKE
+    assert "--registry: is of an annex that this installation does not have" in " ".join(done.stderr.split())
+
+
 def test_debug_shows_the_traceback(bandana, write_spec):
     """What a command leaves uncaught, Python prints with its traceback."""
     done = bandana("check", write_spec(horizon=1), "--debug")
