@@ -85,14 +85,6 @@ def echo_files(files: Mapping[str, Path | str]) -> None:
     echo(*(f"{kind:<5} {path}" for kind, path in files.items()))
 
 
-def echo_evidence(files: Mapping[str, Path]) -> None:
-    """Writes where the files of an audit of the user's code lie, by kind, and the command that recomputes the evidence."""
-    here = Path.cwd()
-    shown = {kind: path.relative_to(here) if path.is_relative_to(here) else path for kind, path in files.items()}
-    echo(*(f"{kind:<9} {place}" for kind, place in shown.items()))
-    typer.echo(f"Anybody can recompute it:  bandana verify {shown['evidence']}")
-
-
 def console(width: int) -> Console:
     """Standard output for tables, of the given number of columns where it is no terminal."""
     from rich.console import Console

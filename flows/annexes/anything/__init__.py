@@ -1,4 +1,8 @@
-"""Anything: audits of what no catalog and no spec names, such as algorithms in files, functions, releases and programs."""
+"""Anything: audits of what no catalog and no spec names, such as algorithms in files, functions, releases and programs.
+
+`bandana.primitives` goes with it. `bandana.testing` stays, since pytest loads it by its entry point; its `assert_private` needs
+this annex.
+"""
 
 from bandana.flows.annex import Annex
 

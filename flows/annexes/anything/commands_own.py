@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import typer
 
 from bandana.flows.commands.audit.options import Limits, Running, Subject
-from bandana.flows.commands.options import FAILURE, echo, echo_evidence, open_data
+from bandana.flows.commands.options import FAILURE, echo, open_data
 from bandana.flows.commands.suites import for_machines
 
 
@@ -53,3 +54,11 @@ def audit(subject: Subject, options: dict[str, Any], limits: Limits, how: Runnin
         echo_evidence(files)
     if verdict not in ("PASS", "NOT REFUTED"):
         raise typer.Exit(FAILURE)
+
+
+def echo_evidence(files: Mapping[str, Path]) -> None:
+    """Writes where the files of an audit of the user's code lie, by kind, and the command that recomputes the evidence."""
+    here = Path.cwd()
+    shown = {kind: path.relative_to(here) if path.is_relative_to(here) else path for kind, path in files.items()}
+    echo(*(f"{kind:<9} {place}" for kind, place in shown.items()))
+    typer.echo(f"Anybody can recompute it:  bandana verify {shown['evidence']}")

@@ -8,8 +8,9 @@ from typing import Any
 
 import typer
 
+from bandana.flows.annexes.anything.commands_own import echo_evidence
 from bandana.flows.commands.audit.options import Limits, Running, Subject, as_typed, given
-from bandana.flows.commands.options import FAILURE, echo, echo_evidence, open_data
+from bandana.flows.commands.options import FAILURE, echo, open_data
 
 
 def audit(subject: Subject, options: dict[str, Any], limits: Limits, how: Running) -> None:
