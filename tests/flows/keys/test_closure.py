@@ -128,7 +128,7 @@ class Second(First):
 def test_of_a_menu_only_what_is_mentioned_counts(code):
     name = "bandana.flows.problems.linear"
     found = code(
-        flows__spec__linear=MENU, flows__player="def play(it):\n    return it.used()\n",
+        flows__problems__linear=MENU, flows__player="def play(it):\n    return it.used()\n",
         algorithms__one="a = 1\n", algorithms__two="b = 1\n", algorithms__three="c = 1\n",
     )  # fmt: skip
     assert name in MENUS
@@ -141,7 +141,7 @@ def test_of_a_menu_only_what_is_mentioned_counts(code):
 
 def test_a_name_that_a_menu_makes_in_an_unknown_way_takes_all_of_it(code):
     found = code(
-        flows__spec__linear="globals().update(x=1)\ny = 2\n",
+        flows__problems__linear="globals().update(x=1)\ny = 2\n",
         flows__user="from bandana.flows.problems.linear import x\n",
     )
     assert "bandana.flows.problems.linear:y" in parts_of(found, Name("bandana.flows.user"))
