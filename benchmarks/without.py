@@ -1,6 +1,9 @@
 """Takes an annex away and tests what is left: its folder, its tests, its pages and its line in the table go, nothing else.
 
     python -m benchmarks.without ANNEX [PYTEST ARGUMENT ...]
+    python -m benchmarks.without all [PYTEST ARGUMENT ...]
+
+With `all`, the core stands alone.
 
 A copy of the files that git tracks is made in a temporary folder. Tests that hold pages against the whole product are left
 out, because pages of the core link to those of annexes; by default the quick tests of everything else run.
@@ -21,6 +24,7 @@ from bandana.flows.annex import NAMES
 
 ROOT = Path(__file__).resolve().parents[1]
 _TABLE = "flows/annex.py"
+ALL = "all"
 OF_PAGES = (
     "tests/test_docs.py", "tests/test_docs_reference.py", "tests/test_listening.py", "tests/test_review_questions.py",
     "tests/test_mutations.py", "tests/test_citations.py", "tests/test_words.py", "tests/test_paper_pages.py",
@@ -71,14 +75,17 @@ def _left_out() -> list[str]:
 
 def main() -> None:
     """Exits as the tests do."""
-    if len(sys.argv) < 2 or sys.argv[1] not in NAMES:
+    if len(sys.argv) < 2 or sys.argv[1] not in (*NAMES, ALL):
         raise SystemExit(f"{__doc__}\nAnnexes: {', '.join(NAMES)}")
-    annex, chosen = sys.argv[1], sys.argv[2:] or ["-m", "not slow and not nightly", "-q"]
-    with tempfile.TemporaryDirectory(prefix=f"without-{annex}-") as folder:
+    removed = NAMES if sys.argv[1] == ALL else (sys.argv[1],)
+    chosen = sys.argv[2:] or ["-m", "not slow and not nightly", "-q"]
+    with tempfile.TemporaryDirectory(prefix=f"without-{sys.argv[1]}-") as folder:
         target = Path(folder)
         copy(target)
-        remove(annex, target)
-        print(f"without {annex}: {', '.join(folders_of(annex))}; left out: {', '.join([*OF_PAGES, *OF_COUNTS])}", flush=True)
+        for annex in removed:
+            remove(annex, target)
+            print(f"without {annex}: {', '.join(folders_of(annex))}", flush=True)
+        print(f"left out: {', '.join([*OF_PAGES, *OF_COUNTS])}", flush=True)
         for command in (["-m", "bandana", "--help"], ["-m", "pytest", *chosen, *_left_out()]):
             done = subprocess.run([sys.executable, *command], cwd=target, env={**os.environ, "PYTHONPATH": folder})
             if done.returncode:
