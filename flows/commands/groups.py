@@ -34,3 +34,9 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
     shown: Any = flat
     shown.__signature__, shown.__annotations__ = inspect.Signature(parameters), types
     return flat
+
+
+def helps(*groups: type) -> dict[str, str]:
+    """Help texts of the options of some groups, by the names of their fields."""
+    hints = [get_type_hints(group, include_extras=True) for group in groups]
+    return {name: getattr(hint.__metadata__[0], "help", "") for each in hints for name, hint in each.items()}
