@@ -1,17 +1,15 @@
 """Anything: audits of what no catalog and no spec names, such as algorithms in files, functions, releases and programs.
 
-`bandana.primitives` goes with it. `bandana.testing` stays, since pytest loads it by its entry point; its `assert_private` needs
-this annex.
+`bandana.primitives` goes with it. `bandana.testing` stays, since pytest loads it by its entry point; its `assert_private`
+needs this annex.
 """
 
 from bandana.flows.annex import Annex
 
-_HERE = "bandana.flows.annexes.anything"
-
 ANNEX = Annex(
     plugs={
-        "audits": {"algorithm": f"{_HERE}.commands_own:audit", "release": f"{_HERE}.commands_release:audit"},
-        "names": {"Audit": f"{_HERE}.api:Audit", "audit": f"{_HERE}.api:audit"},
+        "audits": {"algorithm": f"{__name__}.commands_own:audit", "release": f"{__name__}.commands_release:audit"},
+        "names": {"Audit": f"{__name__}.api:Audit", "audit": f"{__name__}.api:audit"},
     },
     pages=(
         "bandana/primitives.py",
