@@ -42,10 +42,10 @@ def audit(subject: Subject, options: dict[str, Any], limits: Limits, how: Runnin
     if audited.note:
         typer.echo(f"note: {audited.note}", err=True)
     if how.as_json:
-        entry = audited.outcome.entry(audited.label) | {"files": {kind: str(place) for kind, place in files.items()}}
+        entry = audited.outcome.entry(audited.loaded.label) | {"files": {kind: str(place) for kind, place in files.items()}}
         typer.echo(json.dumps(entry, indent=1, allow_nan=False))
     else:
-        echo(*audited.outcome.lines(audited.label))
+        echo(*audited.outcome.lines(audited.loaded.label))
         echo_evidence(files)
     if audited.outcome.verdict != "NOT REFUTED":
         raise typer.Exit(FAILURE)

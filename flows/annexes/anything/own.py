@@ -118,6 +118,12 @@ class Loaded:
         """Readable, and without the place that the file lies at."""
         return f"{self.path.name}:{self.name}"
 
+    @property
+    def words(self) -> dict[str, str]:
+        """Who is audited, as evidence says it; a program and samples have no source."""
+        digest = {"source sha256": sha256(self.source.encode()).hexdigest()} if self.source else {}
+        return {"kind": self.kind, "name": self.label, **digest}
+
 
 # --- loading -------------------------------------------------------------------------------------------------------
 
@@ -311,7 +317,7 @@ def _audit_algorithm(loaded: Loaded, request: Request, claim: Claim, effort: Eff
     probes = request.probes or white_box.find_probes(algorithm, table, request.seed)
     about = about_audits(told, probes, request.seed)
     trial = Trial(algorithm, claim, table, probes)
-    return white_box.examine(trial, effort, _subject(loaded), about)
+    return white_box.examine(trial, effort, loaded.words, about)
 
 
 def _table(algorithm: Any, request: Request) -> tuple[Table, str]:
@@ -330,7 +336,7 @@ def _audit_pair(
 ) -> Outcome:
     subject = prepared(loaded.subject, *pair, reward_range, effort.seed, one_call)
     outcome = audit_subject(subject, claim.stated, effort, request.seconds)
-    return outcome.recorded(claim, _subject(loaded), about_audits(subject.words, (), request.seed))
+    return outcome.recorded(claim, loaded.words, about_audits(subject.words, (), request.seed))
 
 
 def _check_users(request: Request, claim: Claim) -> None:
@@ -367,7 +373,7 @@ def _audit_users(loaded: Loaded, request: Request, claim: Claim, effort: Effort,
     subject, search = most_telling(tried, effort.replays, effort.seed, request.seconds)
     outcome = audit_subject(subject, claim.stated, effort, request.seconds, search)
     about = about_audits(f"{shape[0]} rounds x {shape[1]} arms; {search}", (), request.seed)
-    return outcome.recorded(claim, _subject(loaded), about)
+    return outcome.recorded(claim, loaded.words, about)
 
 
 def _audit_function(loaded: Loaded, request: Request, claim: Claim, effort: Effort, reward_range: Interval) -> Outcome:
@@ -401,7 +407,7 @@ def _audit_function(loaded: Loaded, request: Request, claim: Claim, effort: Effo
         f"every record, then the best {len(pairs)} of {len(tried)} pairs"
     )
     about = about_audits(told, tuple(pair.record for pair in pairs), request.seed)
-    outcome = black_box.examine(play, claim, pairs, effort, _subject(loaded), about, screened, menu, loaded.path, faults)
+    outcome = black_box.examine(play, claim, pairs, effort, loaded.words, about, screened, menu, loaded.path, faults)
     return _with_coupling(outcome, compare_plays(play, menu, shape, request.seed))
 
 
@@ -419,10 +425,6 @@ def _check_rounds(request: Request, least: int) -> None:
     for probe in request.probes:
         if not 0 <= probe < request.rounds:
             raise SpecError(f"--probe must lie in [0, {request.rounds}), the rounds of a replay, got {probe}")
-
-
-def _subject(loaded: Loaded) -> dict[str, str]:
-    return {"kind": loaded.kind, "name": loaded.label, "source sha256": sha256(loaded.source.encode()).hexdigest()}
 
 
 # --- what is written -----------------------------------------------------------------------------------------------

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -85,11 +84,6 @@ class ReleaseAudited:
     record: Outcome
     note: str
 
-    @property
-    def label(self) -> str:
-        """How the subject is called."""
-        return self.loaded.label
-
 
 def audit_release(request: ReleaseRequest) -> ReleaseAudited:
     """Audits the function or the samples that a request names.
@@ -139,17 +133,14 @@ def _subject(mechanism: str, seconds: float) -> tuple[Loaded, Callable[[], Any]]
 def _audited(
     loaded: Loaded, request: ReleaseRequest, claim: Claim, found: ReleaseOutcome, making: Making, note: str
 ) -> ReleaseAudited:
-    subject = {"kind": loaded.kind, "name": loaded.label}
-    if loaded.source:
-        subject["source sha256"] = sha256(loaded.source.encode()).hexdigest()
     replayed = found.search or "one given pair of data sets"
-    record = found.recorded(claim, subject, about_audits(replayed, (), request.seed))
+    record = found.recorded(claim, loaded.words, about_audits(replayed, (), request.seed))
     return ReleaseAudited(loaded, found, replace(record, provenance=making.record(is_anonymous=is_anonymous())), note)
 
 
 def write_release(audited: ReleaseAudited, request: ReleaseRequest, folder: Path) -> dict[str, Path]:
     """Writes the evidence and the report of an audit into a folder; kind -> where it lies."""
-    own_request = own.Request(audited.label, request.claim, rounds=1, seed=request.seed)
+    own_request = own.Request(audited.loaded.label, request.claim, rounds=1, seed=request.seed)
     place, document = own.write_evidence(audited.loaded, audited.record, own_request, folder)
     return {"evidence": place, **write_document(document, place.with_name(place.name.removesuffix(".evidence.npz")))}
 
