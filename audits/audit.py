@@ -92,8 +92,7 @@ def try_control(request: Request, control: Control) -> TriedControl:
     Replays look for every fault that leaves something to see in them; for one that others must catch, with a part of the
     effort.
     """
-    faulty = replace(request.trial, algorithm=control.plant(request.trial.algorithm))
-    planted = replace(request, trial=faulty, until_caught=True, must_catch=control.caught_by)
+    planted = replace(request, trial=request.trial.planted(control), until_caught=True, must_catch=control.caught_by)
     findings = _search(planted, (*((SAMPLING,) if control.is_sampled else ()), *control.caught_by))
     caught_by = tuple(name for name, finding in findings.items() if finding.is_caught)
     measured = findings[SAMPLING].measured if SAMPLING in findings else 0.0

@@ -205,12 +205,16 @@ class TriedControl:
         """Caught by every audit that must catch it."""
         return set(self.expected) <= set(self.caught_by)
 
-    @property
-    def missed(self) -> str:
-        """What was expected and not seen, in words."""
+    def missed(self, honest: float) -> str:
+        """Searches that should have seen it and did not, in words.
+
+        Args:
+          honest: the largest bound on the same of the honest algorithm: a fault that measures no more is not seen yet.
+        """
         missing = []
         if SAMPLING in self.expected and SAMPLING not in self.caught_by:
-            advice = "try more replays" if self.measured > 0 else "replays show nothing of it; try more rounds"
+            shows = self.measured > honest
+            advice = "try more replays" if shows else "replays show no more than of the honest algorithm; try more rounds"
             missing.append(f"{self.measured:.4g} was measured, and more than {self.limit:.4g} must be; {advice}")
         if DETERMINISTIC in self.expected and DETERMINISTIC not in self.caught_by:
             missing.append("no counterexample was found; try more replays, which also change every record more often")
@@ -382,7 +386,9 @@ class Outcome:
     def all_caveats(self) -> tuple[str, ...]:
         """Why silence means nothing, in words."""
         caveats = [*self._own_caveats, *(self.at_test_budget._own_caveats if self.at_test_budget else ())]
-        caveats += [control.missed for control in self.all_controls if not control.is_caught]
+        planted = self.at_test_budget or self
+        measured = planted.numbers[planted.main].measured if planted.main in planted.numbers else 0.0
+        caveats += [control.missed(measured) for control in self.all_controls if not control.is_caught]
         if not self.all_controls:
             caveats.append("no planted fault proves the audit's power")
         return tuple(dict.fromkeys(caveats))

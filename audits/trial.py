@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from bandana.algorithms.entry import Claim
 from bandana.algorithms.environments.episodes import Table
 from bandana.algorithms.protocol import Algorithm
 from bandana.audits.faults.fault import Control
 from bandana.privacy_core import Participation, Relation
+
+
+class Whole(NamedTuple):
+    """An algorithm as a benchmark plays it, and data as long as the benchmark."""
+
+    algorithm: Algorithm
+    table: Table
 
 
 @dataclass(frozen=True)
@@ -22,6 +30,7 @@ class Trial:
       table: the data set, as long as each replay.
       probes: records to plant canaries at.
       users: which records may be one user's, where the claim is on all records of a user; None: it is on one record.
+      whole: the same over a benchmark's whole horizon, which replays are shorter than; None where they are not.
       is_test_budget: its claim is as weak as its noise needs, so that what is spent must be within reach, and not the claim.
     """
 
@@ -31,6 +40,12 @@ class Trial:
     probes: tuple[int, ...]
     is_test_budget: bool = False
     users: Participation | None = None
+    whole: Whole | None = None
+
+    def planted(self, control: Control) -> Trial:
+        """The same with a fault in it."""
+        whole = None if self.whole is None else self.whole._replace(algorithm=control.plant(self.whole.algorithm))
+        return replace(self, algorithm=control.plant(self.algorithm), whole=whole)
 
     @property
     def private_records(self) -> bool:

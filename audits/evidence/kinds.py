@@ -53,6 +53,7 @@ _QUANTITY = {"name": Text, "delta": Number, "alpha": Number}
 _COVERAGE = {
     "views": [Text], "records": [Count], "rounds": Count, "values": [Number], "cases": Count, "rarest": Number, "unit": Text,
     "words": [Text], "tail": Number, "never_ran": [Text], "refused": Text,
+    "walked": Count, "walked_alone": Count,
 }  # fmt: skip
 _PART: dict[str, Any] = {
     "schema": Text,

@@ -20,6 +20,7 @@ from bandana.algorithms.run import run
 from bandana.audits.audit import audit
 from bandana.audits.claims import ClaimError, Quantity, restated
 from bandana.audits.faults.fault import Control, without
+from bandana.audits.faults.late import late_leak
 from bandana.audits.faults.places import planted_at_random
 from bandana.audits.faults.releases import GENERIC, NOT_CLIPPED, REUSED, NotClipped
 from bandana.audits.outcome import MU, Effort, Events, Outcome, accounted_as, claimed_as, main_quantity
@@ -210,15 +211,17 @@ def audited_as(trial: Trial, effort: Effort, controls: tuple[Control, ...] | Non
 
 
 def faults_at_places(trial: Trial, effort: Effort) -> tuple[Control, ...]:
-    """Faults at random places of the trial's data, which the search for a counterexample claims to cover."""
+    """Faults at random places of the trial's data, and beyond it, which the search for a counterexample claims to cover."""
     inside, _ = values_of(trial.algorithm, trial.table)
     n_cases = n_cases_of(trial.algorithm, trial.table, 2 * effort.replays)
     transcript = _recorded(trial.algorithm, trial.table, effort.seed).transcript
     has_digits = any(not is_selection(release.mechanism) for release in transcript)
     rarest = rarest_of(trial.table, n_cases)
-    return planted_at_random(
+    late = () if trial.whole is None else (late_leak(trial.table.n_users, trial.whole.table.n_users),)
+    at_random = planted_at_random(
         trial.table.n_users, tuple(inside), rarest, effort.seed, has_digits=has_digits, tail=tail_of(transcript, rarest)
     )
+    return (*at_random, *late)
 
 
 def with_places(audited: Audited, effort: Effort) -> Audited:

@@ -5,7 +5,8 @@ composition. Then for every release: the schedule and the actions must be the sa
 replaced record lies outside the release's span, and may move by at most the mechanism's sensitivity if it lies inside;
 the events that the ledger holds against the worst record must compose to no more than the claim; and the released state
 must be the same after every record, to the last bit. A single violation is a proof that the privacy argument fails;
-Hypothesis searches for one among small cases and shrinks it, and `bandana.audits.searches.walk` changes every record.
+Hypothesis searches for one among small cases and shrinks it, `bandana.audits.searches.walk` changes every record, and
+`bandana.audits.searches.horizon` plays as many rounds as a benchmark does.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from bandana.audits.outcome import DETERMINISTIC
 from bandana.audits.searches import checks
 from bandana.audits.searches.cases import SHORT, Case, CaseSpace
 from bandana.audits.searches.counterexample import Counterexample
+from bandana.audits.searches.horizon import walk_horizon
 from bandana.audits.searches.request import Finding, Request
 from bandana.audits.searches.sides import play
 from bandana.audits.searches.walk import n_cases_of, walk
@@ -155,5 +157,9 @@ class Deterministic:
         # What one record may move was searched above; of users, every pair that is replayed is examined.
         for pair in (worst,) if trial.users is None else (worst, *request.canaries):
             found = found or examine_pair(trial.algorithm, pair, limit, request.effort.seed, trial.users)
+        # At its test budget an honest algorithm is walked no second time; of a planted fault this is the last resort.
+        if trial.whole is not None and found is None and (request.until_caught or not trial.is_test_budget):
+            found, walked = walk_horizon(*trial.whole, request.effort.seed, trial.private_records)
+            coverage = None if coverage is None else coverage.with_walk(walked.rounds, walked.alone)
         described = None if found is None else found.describe()
         return Finding(found is not None, counterexample=described, coverage=coverage)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -79,6 +80,7 @@ def _mark(array: NDArray[Any], n_reps: int) -> NDArray[np.uint64]:
     return found if is_own else np.broadcast_to(found, n_reps)
 
 
+@lru_cache(maxsize=256)
 def _weights(n: int) -> NDArray[np.uint64]:
     """(n,) odd numbers, the same each time."""
     return np.random.Generator(np.random.SFC64(_KEY)).integers(0, 1 << 63, n, dtype=np.uint64) * np.uint64(2) + np.uint64(1)

@@ -114,13 +114,13 @@ def walk(
     most_releases, lines = table.n_users, LinesRun(file_of(algorithm))
     for place, start in enumerate(range(0, n_cases, BATCH)):
         n_reps = min(BATCH, n_cases - start)
-        batch = _Batch.drawn(table, n_reps, start, (inside, anywhere), private_records, (seed, place), most_releases)
+        batch = Batch.drawn(table, n_reps, start, (inside, anywhere), private_records, (seed, place), most_releases)
         with lines:
             sides, error = batch.play(algorithm)
         refused = refused or error
         found = checks.first_violation(sides, claim)
         if found is not None:
-            return _shorter(algorithm, found, table.reward_range, claim) if shortens else found, coverage
+            return shorter(algorithm, found, table.reward_range, claim) if shortens else found, coverage
         transcript = sides.live.transcript
         most_releases = max(1, len(transcript))
         tails.append(tail_of(transcript, rarest) if (sides.widened >= 0).any() else 1.0)
@@ -128,7 +128,7 @@ def walk(
 
 
 @dataclass(frozen=True)
-class _Batch:
+class Batch:
     """Cases side by side.
 
     Attributes:
@@ -159,7 +159,7 @@ class _Batch:
         private_records: bool,
         seed: tuple[int, int],
         most_releases: int,
-    ) -> _Batch:
+    ) -> Batch:
         """Cases whose records go round and round, in drawn contexts, from one drawn value to another."""
         sequence = np.random.SeedSequence(seed[0], spawn_key=(_KEY, seed[1]))
         coin = np.random.Generator(np.random.SFC64(sequence))
@@ -176,7 +176,7 @@ class _Batch:
         after[same] = np.where(before[same] < high, high, low)
         covariates, hidden = None, np.full(n_reps, -1, dtype=np.int64)
         if table.covariates is not None:
-            mine, theirs = _covariates(table, record, private_records, coin)
+            mine, theirs = costly_covariates(table, record, private_records, coin)
             hidden = np.where((mine != theirs).reshape(n_reps, -1).any(axis=1), record, -1)
             covariates = np.concatenate([mine, theirs])
         both = np.concatenate([before, after])
@@ -248,7 +248,7 @@ def _each(values: NDArray[np.generic], shape: tuple[int, ...]) -> NDArray[np.gen
     return values.reshape(len(values), *[1] * len(shape))
 
 
-def _covariates(
+def costly_covariates(
     table: DataSet, record: IntArray, private_records: bool, coin: np.random.Generator
 ) -> tuple[NDArray[np.generic], NDArray[np.generic]]:
     """(n_reps, ...) covariates on both sides: the user's own; for half of the private ones a costly change, or another's."""
@@ -271,9 +271,7 @@ def _covariates(
 # --- what a person reads ------------------------------------------------------------------------------------------------
 
 
-def _shorter(
-    algorithm: Algorithm, found: Counterexample, reward_range: Interval, claim: GaussianDP | None
-) -> Counterexample:
+def shorter(algorithm: Algorithm, found: Counterexample, reward_range: Interval, claim: GaussianDP | None) -> Counterexample:
     """A counterexample on fewer rounds and a plainer table, where a few replicates show it; else what was found."""
 
     def examine(case: Case) -> Counterexample | None:

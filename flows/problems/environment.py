@@ -246,6 +246,13 @@ class Environment(ABC, Generic[Item]):
         """
         return replace(problem, horizon=self.setting.rounds)
 
+    def whole(self) -> Self:
+        """The same with replays as long as the benchmark."""
+        longer = object.__new__(type(self))
+        longer.__dict__.update(self.__dict__)
+        longer.setting = self.setting._replace(rounds=self.setting.horizon)
+        return longer
+
     def facts(self) -> dict[str, Any]:
         """What keys and seeds know of it: all that its data depend on.
 

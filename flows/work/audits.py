@@ -30,7 +30,8 @@ AUDIT, AUDIT_PART = "audit", "audit-part"
 
 def audit_facts(cell: Cell) -> dict[str, Any]:
     """All that was asked for of a cell's audit."""
-    facts = {**identity_of(cell), "audit": cell.audit.model_dump(mode="json"), **stated(cell)}
+    audit = cell.audit.model_dump(mode="json")
+    facts = {**identity_of(cell), "audit": audit, "horizon": cell.spec.horizon, **stated(cell)}
     return facts if cell.environment.shows("values") else {**facts, "table": "drawn"}
 
 

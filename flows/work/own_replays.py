@@ -9,7 +9,7 @@ from bandana.audits.outcome import Outcome
 from bandana.audits.own import white_box
 from bandana.audits.own.white_box import find_probes
 from bandana.audits.trial import Audited, Trial
-from bandana.flows.work.replays import About, data_of, effort_of
+from bandana.flows.work.replays import About, data_of, effort_of, whole_of
 
 if TYPE_CHECKING:
     from bandana.flows.plan.cells import Cell
@@ -43,4 +43,5 @@ def _trial(cell: Cell) -> Trial:
     entry, table, played = cell.entry, cell.environment.audit_table(), cell.in_audit()
     assert entry.promise is not None
     algorithm = entry.build(played)
-    return Trial(algorithm, entry.promise(played), table, find_probes(algorithm, table, cell.spec.seed))
+    probes = find_probes(algorithm, table, cell.spec.seed)
+    return Trial(algorithm, entry.promise(played), table, probes, whole=whole_of(cell))

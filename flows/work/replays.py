@@ -22,7 +22,7 @@ from bandana.audits.testbeds.catalog import (
     is_near_test_budget,
     spent_mu,
 )
-from bandana.audits.trial import Audited, Trial
+from bandana.audits.trial import Audited, Trial, Whole
 from bandana.privacy_core import Guarantee, PureDP
 
 if TYPE_CHECKING:
@@ -92,11 +92,21 @@ def subject_of_cell(cell: Cell) -> Audited:
     table = cell.environment.audit_table()
     main, near, promised = _settings(cell, table)
     controls = CONTROLS.get(cell.entry.label, GENERIC)
-    trial = _trial(cell, main, table, cell.promised)
+    trial = replace(_trial(cell, main, table, cell.promised), whole=whole_of(cell))
     if cell.promised is not None and cell.users.most > 1:
         is_gaussian = all_gaussian(derive(trial.algorithm, table, seed=0, n_reps=1))
         controls = of_users(cell.entry.label, controls, cell.users, is_gaussian=is_gaussian)
-    return Audited(trial, None if near is None else _trial(cell, near, table, promised), controls)
+    weak = None if near is None else replace(_trial(cell, near, table, promised), whole=trial.whole)
+    return Audited(trial, weak, controls)
+
+
+def whole_of(cell: Cell) -> Whole | None:
+    """The cell's algorithm and data over the whole horizon; None where replays are as long."""
+    environment = cell.environment.whole()
+    if environment.setting.rounds <= cell.environment.setting.rounds:
+        return None
+    problem = environment.audit_problem(cell.settings.problem, cell.entry)
+    return Whole(cell.entry.build(replace(cell.settings, problem=problem)), environment.audit_table())
 
 
 def _settings(cell: Cell, table: Table) -> tuple[Settings, Settings | None, Guarantee | None]:
