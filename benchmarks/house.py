@@ -3,8 +3,8 @@
     python -m benchmarks.house
 
 The limit of a count only ever falls: `tests/test_house.py` fails when a count exceeds it. Lines are those of Python files,
-with docstrings. The core is all that is left without the annexes (`flows/annexes`) and the families of algorithms: what
-somebody reads who wants to know how a run becomes a report, before one family and the annex at hand.
+with docstrings. The core is all that is left without the annexes (`flows/annexes`), the families of algorithms and the kinds of
+problems: what somebody reads who wants to know how a run becomes a report, before one family and the annex at hand.
 """
 
 from __future__ import annotations
@@ -19,10 +19,20 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parents[1]
 PRODUCT = ("flows", "privacy_core", "algorithms", "audits")
 ANNEXES = "flows/annexes"
-FAMILIES = ("algorithms/bandits/", "algorithms/rl/", "audits/faults/")
-"""A family of algorithms is a folder, with its planted faults in a file; beside them lie shared parts of faults."""
-_BY_KIND = ("algorithms/environments", "audits/faults")
-"""Folders of one file for each kind of problem, or each family: their number is that of the kinds."""
+FAMILIES = (
+    "algorithms/bandits/", "algorithms/rl/", "algorithms/rkhs/", "algorithms/mdp/", "algorithms/environments/",
+    "audits/faults/", "flows/problems/",
+)  # fmt: skip
+"""A family of algorithms is a folder, with its planted faults in a file and the mathematics that only such families stand on;
+a kind of problem is a file of its data and a file of its fields. Of both one reads those at hand."""
+SHARED = {
+    "algorithms/environments": ("data_sets", "tables", "contexts", "episodes", "drawn", "answers_numba"),
+    "audits/faults": (
+        "fault", "releases", "sums", "regression", "randomized", "places", "late", "users", "wrapped", "page", "catalog",
+    ),
+    "flows/problems": ("environment", "kinds", "data_files", "facts"),
+}  # fmt: skip
+"""Files of those folders that are of no family or kind alone: they belong to the core."""
 _QUESTIONS = ("What ", "Whether ", "How ", "Which ", "Of ")
 _VAGUE = ("found", "told", "asked", "said")
 _SMALL = 60
@@ -71,6 +81,12 @@ class House:
     def n_lines(self, *left_out: str) -> int:
         """Lines of all files, but for those below some folders."""
         return sum(file.n_lines for file in self.files if not file.path.startswith(left_out))
+
+    def n_core_lines(self) -> int:
+        """Lines of all files but annexes, families and kinds of problems."""
+        shared = {f"{folder}/{name}.py" for folder, names in SHARED.items() for name in names}
+        families = sum(file.n_lines for file in self.files if file.path.startswith(FAMILIES) and file.path not in shared)
+        return self.n_lines(ANNEXES) - families
 
     @cached_property
     def rooms(self) -> Counter[str]:
@@ -171,10 +187,10 @@ def _docstrings(tree: ast.Module) -> Iterator[str]:
 
 def counts(house: House) -> list[Count]:
     """All counts, with limits and goals."""
-    rooms = [n_files for place, n_files in house.rooms.items() if place not in _BY_KIND]
+    rooms = [n_files for place, n_files in house.rooms.items() if place not in SHARED]
     return [
         Count("lines of all", house.n_lines(), 83_500, 73_000),
-        Count("lines of the core", house.n_lines(ANNEXES, *FAMILIES), 65_000, 45_000),
+        Count("lines of the core", house.n_core_lines(), 65_000, 45_000),
         Count("files of the fullest folder", max(rooms), 42, 15),
         Count("folders of more than 15 files", sum(n_files > 15 for n_files in rooms), 8, 0),
         Count("lines of the longest file", max(file.n_lines for file in house.files), 500, 500),
