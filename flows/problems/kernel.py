@@ -265,8 +265,7 @@ class _AsArms(Environment[Item]):
         return self._pooled.about()
 
     def check(self) -> None:
-        horizon, least = self.setting.horizon, self.n_actions
-        if horizon < least:
+        if (horizon := self.setting.horizon) < (least := self.n_actions):
             raise SpecError(f"horizon: must be at least {least} for {least} arms, got {horizon}")
 
 
