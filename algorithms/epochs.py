@@ -24,7 +24,7 @@ import numpy as np
 
 from bandana.algorithms.entry import Bound, RegretBound, Settings
 from bandana.algorithms.parameters import FAILURE, Kind, Parameter
-from bandana.algorithms.protocol import Algorithm, FloatArray, IntArray, Record
+from bandana.algorithms.protocol import Algorithm, DecidesEachRecord, FloatArray, IntArray, Record
 from bandana.privacy_core import Carried, Interval, Ledger, Mechanism, Span
 from bandana.privacy_core.checks import at_least, failure_of
 
@@ -114,7 +114,7 @@ class Released(NamedTuple):
 
 
 @dataclass(frozen=True)
-class GrowingEpochs:
+class GrowingEpochs(DecidesEachRecord):
     """Algorithms for first, growth x first, growth^2 x first, ... rounds, one after the other.
 
     For algorithms that are asked in every round, as all are where users bring contexts: replicates change epochs together.
@@ -168,10 +168,6 @@ class GrowingEpochs:
     def act(self, released: Released, context: FloatArray | None, step: int) -> IntArray:
         """(n_reps,) as the epoch's algorithm."""
         return self._now(released).act(released.inner, context, step)
-
-    def hold(self, released: Released, actions: IntArray) -> IntArray:
-        """(n_reps,) rounds until the next decision: one."""
-        return np.ones(len(actions), dtype=np.int64)
 
     def absorb(self, sensitive: Sensitive, released: Released, record: Record, ledger: Ledger) -> tuple[Sensitive, Released]:
         """Absorbs a record with the epoch's algorithm, counting from the epoch's first; the last one starts the next epoch.

@@ -30,7 +30,7 @@ from bandana.algorithms.bandits.contextual.offers import (
     within_ball,
 )
 from bandana.algorithms.papers.azize_basu import most_updates, reward_sum_sd
-from bandana.algorithms.protocol import FloatArray, IntArray, Record
+from bandana.algorithms.protocol import DecidesEachRecord, FloatArray, IntArray, Record
 from bandana.algorithms.regression import ridge_numba
 from bandana.algorithms.regression.noisy_sums import UP
 from bandana.privacy_core import (
@@ -83,7 +83,7 @@ class Released(NamedTuple):
 
 
 @dataclass(frozen=True)
-class RarelySwitchingOFUL:
+class RarelySwitchingOFUL(DecidesEachRecord):
     r"""OFUL that updates its estimate where the determinant of the Gram matrix has grown by a factor 1 + C.
 
     With V = lambda I + sum x_s x_s^T now and V_tau at the last update, a user is given argmax_x <theta, x> + w |x| in the
@@ -182,10 +182,6 @@ class RarelySwitchingOFUL:
     def chosen(self, record: Record) -> FloatArray:
         """(n_reps, d) x of the action that was played, of norm at most 1; 0 where a replicate is done."""
         return features_of(record)
-
-    def hold(self, released: Released, actions: IntArray) -> IntArray:
-        """(n_reps,) one round: the next user has another context."""
-        return np.ones(len(actions), dtype=np.int64)
 
     def absorb(self, sensitive: Sensitive, released: Released, record: Record, ledger: Ledger) -> tuple[Sensitive, Released]:
         """Adds the round to the block and to the Gram matrix; where the determinant has grown enough, updates."""

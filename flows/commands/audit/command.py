@@ -2,15 +2,45 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
+from dataclasses import MISSING, fields
+from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 from bandana.flows.annex import plugged
 from bandana.flows.commands.audit import catalog
 from bandana.flows.commands.audit.options import Limits, Neighbors, Promise, Running, Search, Subject, as_typed, given
 from bandana.flows.commands.failures import failures
-from bandana.flows.commands.groups import grouped
 from bandana.flows.commands.suites import resources_of, run_file
+
+
+def grouped(command: Callable[..., None]) -> Callable[..., None]:
+    """Makes a command of groups one that Typer reads option by option, in the order of the groups and of their fields.
+
+    Args:
+      command: each parameter is annotated with a dataclass, whose fields are annotated as Typer wants parameters to be.
+        No name occurs in two groups.
+    """
+    groups = get_type_hints(command)
+    del groups["return"]
+    types: dict[str, Any] = {}
+    parameters = []
+    for group in groups.values():
+        types |= get_type_hints(group, include_extras=True)
+        for field in fields(group):
+            default = inspect.Parameter.empty if field.default is MISSING else field.default
+            kind = inspect.Parameter.KEYWORD_ONLY
+            parameters.append(inspect.Parameter(field.name, kind, default=default, annotation=types[field.name]))
+
+    @wraps(command)
+    def flat(**given: Any) -> None:
+        command(**{name: group(**{each.name: given[each.name] for each in fields(group)}) for name, group in groups.items()})
+
+    shown: Any = flat
+    shown.__signature__, shown.__annotations__ = inspect.Signature(parameters), types
+    return flat
 
 
 @grouped
