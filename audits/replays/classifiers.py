@@ -25,9 +25,6 @@ _FIRST_ACTIONS = 6
 _MOST_CODES = 4096
 
 
-# --- counting --------------------------------------------------------------------------------------------------------
-
-
 def learn_counts(data: IntArray, neighbor: IntArray) -> Scorer:
     """Log odds of each code, counted, with half a count added on either side.
 
@@ -58,9 +55,6 @@ def learn_codes(data: IntArray, neighbor: IntArray, n_arms: int) -> Scorer:
 
     counted = learn_counts(codes(data), codes(neighbor))
     return lambda later: counted(codes(later))
-
-
-# --- learning from columns -------------------------------------------------------------------------------------------
 
 
 def features(actions: IntArray, record: int, n_arms: int) -> FloatArray:
@@ -164,9 +158,6 @@ def _cuts(column: Matrix, quantiles: FloatArray) -> Matrix:
     """Where a column can be cut in two: above a cut lie some rows, and below or on it others."""
     at = np.unique(np.quantile(column, quantiles, method="lower"))
     return np.asarray(at[at < column.max()])
-
-
-# --- two values ------------------------------------------------------------------------------------------------------
 
 
 def telling_cut(data: FloatArray, neighbor: FloatArray) -> float:

@@ -56,9 +56,6 @@ _PILOT = 64
 _BUFFER = 4096
 
 
-# --- the run --------------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class OneRun:
     """Result of an audit by one run.

@@ -24,8 +24,6 @@ from bandana.audits.searches.sides import play
 from bandana.audits.searches.walk import n_cases_of, walk
 from bandana.privacy_core import GaussianDP, Interval, Participation
 
-# --- one case -------------------------------------------------------------------------------------------------------
-
 
 def examine(algorithm: Algorithm, case: Case, reward_range: Interval, claim: GaussianDP | None) -> Counterexample | None:
     """Runs one case on both sides and checks every release.
@@ -56,9 +54,6 @@ def examine_pair(
       users: which records may be one user's, where the claim is on all of them.
     """
     return checks.first_violation(play(algorithm, Case.of(pair, seed), pair.data.reward_range, users), claim)
-
-
-# --- the search -----------------------------------------------------------------------------------------------------
 
 
 def search(

@@ -268,9 +268,6 @@ def _covariates(
     return mine, theirs
 
 
-# --- what a person reads ------------------------------------------------------------------------------------------------
-
-
 def _shorter(
     algorithm: Algorithm, found: Counterexample, reward_range: Interval, claim: GaussianDP | None
 ) -> Counterexample:

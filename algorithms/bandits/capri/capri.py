@@ -82,9 +82,6 @@ class Plan(NamedTuple):
     """(n_points,) half-widths of the confidence intervals."""
 
 
-# --- the algorithm ---------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, eq=False)
 class ProjectedElimination(DecidesEachRecord):
     r"""CAPRI: epochs of ceil(sqrt T), then twice as many rounds each; users are given uniformly random active actions.

@@ -56,9 +56,6 @@ _ROUNDING = 1e-12
 """Slack on log-determinants: one that has grown by exactly 1 + C is not due."""
 
 
-# --- AdaR-OFUL -------------------------------------------------------------------------------------------------------
-
-
 class Released(NamedTuple):
     """All that decisions are made from; a function of noisy sums, of the contexts and of the actions."""
 

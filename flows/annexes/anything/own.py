@@ -119,9 +119,6 @@ class Loaded:
         return f"{self.path.name}:{self.name}"
 
 
-# --- loading -------------------------------------------------------------------------------------------------------
-
-
 def load(reference: str, arms: int | None = None) -> Loaded:
     """Loads a user's algorithm or function.
 
@@ -256,9 +253,6 @@ def blamed_on(path: Path, option: str = "--algorithm") -> Iterator[None]:
             raise
         where = f"{path}:{lines[-1]}" if lines else str(path)
         raise SpecError(f"{option}: {where}: {type(error).__name__}: {error}") from error
-
-
-# --- the audit -----------------------------------------------------------------------------------------------------
 
 
 def audit_own(request: Request, given: Loaded | None = None) -> tuple[Loaded, Outcome]:
@@ -423,9 +417,6 @@ def _check_rounds(request: Request, least: int) -> None:
 
 def _subject(loaded: Loaded) -> dict[str, str]:
     return {"kind": loaded.kind, "name": loaded.label, "source sha256": sha256(loaded.source.encode()).hexdigest()}
-
-
-# --- what is written -----------------------------------------------------------------------------------------------
 
 
 def write_evidence(loaded: Loaded, outcome: Outcome, request: Request, folder: Path) -> tuple[Path, dict[str, Any]]:
