@@ -80,9 +80,6 @@ def search(
       max_rounds: longest table; one case in four may be longer than 24 rounds.
       shrinks: look for the smallest counterexample; without, any one will do.
       private_records: whether a record is what its user brings, contexts or states, and the rewards, or the rewards alone.
-
-    Returns:
-      a counterexample, or None.
     """
     last: list[Counterexample] = []
     space = CaseSpace.of(algorithm, reward_range, max_rounds, private_records)

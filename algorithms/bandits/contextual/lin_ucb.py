@@ -202,10 +202,7 @@ class LinUCB(DecidesEachRecord):
         and R_T <= D T. Where means are linear in x but for e, `inaccuracy`, the width has `misfit` more, and T rounds 2 e T.
 
         Args:
-          horizon: numbers of rounds, at most the algorithm's, any shape.
-
-        Returns:
-          in units of reward, the shape of `horizon`.
+          horizon: numbers of rounds, at most the algorithm's, any shape, which the regret has too, in units of reward.
 
         Raises:
           ValueError: `beta_scale` is below 1: then nothing is proved.

@@ -237,10 +237,7 @@ class RarelySwitchingOFUL(DecidesEachRecord):
         s the scale of the width and L_T the most updates that T rounds allow; and R_T <= D T.
 
         Args:
-          horizon: numbers of rounds, at most the algorithm's, any shape.
-
-        Returns:
-          in units of reward, the shape of `horizon`.
+          horizon: numbers of rounds, at most the algorithm's, any shape, which the regret has too, in units of reward.
 
         Raises:
           ValueError: `beta_scale` is below 1, or the width is that of `printed`: for these nothing is proved.

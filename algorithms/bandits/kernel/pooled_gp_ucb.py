@@ -233,10 +233,7 @@ class PooledGPUCB(DecidesEachRecord):
         and R_T <= D T. The maximum information gain gamma_T of the pool is bounded from above by `gain_bounds`.
 
         Args:
-          horizon: numbers of rounds, at most the algorithm's, any shape.
-
-        Returns:
-          in units of reward, the shape of `horizon`.
+          horizon: numbers of rounds, at most the algorithm's, any shape, which the regret has too, in units of reward.
 
         Raises:
           ValueError: `beta_scale` is below 1: for narrower ellipsoids nothing is proved.

@@ -301,10 +301,7 @@ class UCRLVTR(DecidesEachRecord):
         (1 + K / (d lambda))^d, which the printed logarithm covers for lambda >= 1 / (d H).
 
         Args:
-          horizon: numbers of episodes, at most the algorithm's, any shape.
-
-        Returns:
-          in units of reward, the shape of `horizon`.
+          horizon: numbers of episodes, at most the algorithm's, any shape, which the regret has too, in units of reward.
 
         Raises:
           ValueError: nothing is proved of this algorithm; the message says why.
