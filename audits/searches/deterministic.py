@@ -34,9 +34,6 @@ def examine(algorithm: Algorithm, case: Case, reward_range: Interval, claim: Gau
       reward_range: the declared range.
       claim: what the events on the worst record must not exceed; None compares them with nothing, for noise that is not
         Gaussian. A release without noise is a violation in any case.
-
-    Returns:
-      what breaks first, or None.
     """
     return checks.first_violation(play(algorithm, case, reward_range), claim)
 
