@@ -18,15 +18,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
 from bandana.algorithms.entry import Bound, RegretBound, Settings
 from bandana.algorithms.parameters import FAILURE, Kind, Parameter
-from bandana.algorithms.protocol import Algorithm, FloatArray, IntArray, Record
-from bandana.privacy_core import Carried, Interval, Ledger, Mechanism, Span
+from bandana.algorithms.protocol import Algorithm, DecidesEachRecord, FloatArray, IntArray, Record
+from bandana.privacy_core import Interval, Ledger, Mechanism, Span
 from bandana.privacy_core.checks import at_least, failure_of
+from bandana.privacy_core.ledger import Reads
 
 ONE, GROWING = "one", "growing"
 EPOCHS = Parameter(
@@ -114,7 +115,7 @@ class Released(NamedTuple):
 
 
 @dataclass(frozen=True)
-class GrowingEpochs:
+class GrowingEpochs(DecidesEachRecord):
     """Algorithms for first, growth x first, growth^2 x first, ... rounds, one after the other.
 
     For algorithms that are asked in every round, as all are where users bring contexts: replicates change epochs together.
@@ -168,10 +169,6 @@ class GrowingEpochs:
     def act(self, released: Released, context: FloatArray | None, step: int) -> IntArray:
         """(n_reps,) as the epoch's algorithm."""
         return self._now(released).act(released.inner, context, step)
-
-    def hold(self, released: Released, actions: IntArray) -> IntArray:
-        """(n_reps,) rounds until the next decision: one."""
-        return np.ones(len(actions), dtype=np.int64)
 
     def absorb(self, sensitive: Sensitive, released: Released, record: Record, ledger: Ledger) -> tuple[Sensitive, Released]:
         """Absorbs a record with the epoch's algorithm, counting from the epoch's first; the last one starts the next epoch.
@@ -235,17 +232,10 @@ class _Later:
     def __post_init__(self) -> None:
         self.n_reps = self.ledger.n_reps
 
-    def release(
-        self,
-        mechanism: Mechanism,
-        value: FloatArray,
-        *,
-        records: Span,
-        reps: IntArray | None = None,
-        carried: Carried | None = None,
-    ) -> FloatArray:
+    def release(self, mechanism: Mechanism, value: FloatArray, **reads: Unpack[Reads]) -> FloatArray:
         """Releases through the ledger under the records' numbers in the whole run, where the epoch counts from 0."""
-        own = Span(records.start + self.start, records.stop + self.start)
-        if carried is not None:
-            carried = carried._replace(start=carried.start + self.start)
-        return self.ledger.release(mechanism, value, records=own, reps=reps, carried=carried)
+        start, stop = reads["records"]
+        reads["records"] = Span(start + self.start, stop + self.start)
+        if (carried := reads.get("carried")) is not None:
+            reads["carried"] = carried._replace(start=carried.start + self.start)
+        return self.ledger.release(mechanism, value, **reads)

@@ -94,6 +94,14 @@ class Algorithm(Protocol):
         ...
 
 
+class DecidesEachRecord:
+    """A base of algorithms that decide anew at each record."""
+
+    def hold(self, released: Any, actions: IntArray) -> IntArray:
+        """(n_reps,) records until the next decision: one."""
+        return np.ones(len(actions), dtype=np.int64)
+
+
 class Stream(Protocol):
     """Who answers: an environment (draws) or a table (what each user would answer)."""
 

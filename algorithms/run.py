@@ -48,9 +48,6 @@ def run(
         actions beforehand, and not for episodes; None: both number actions alike.
       coins: what an algorithm with `n_coins` randomizes with; no other gets any.
 
-    Returns:
-      the final sensitive and released states.
-
     Raises:
       ValueError: the stream and the algorithm disagree on the number of actions, on the contexts, or on states and length
         of an episode, the horizon does not fit, or coins are missing or made for another number of replicates.

@@ -108,10 +108,6 @@ def main_quantity(stated: Guarantee, events: Events = ()) -> Quantity:
 
     Pure and GDP claims are held against their own number. So is every other one, unless all noise is Gaussian: then mu is
     the same claim, and the number that replays bound best.
-
-    Args:
-      stated: the claim.
-      events: of the ledger's worst record.
     """
     return MU if not isinstance(stated, PureDP) and all_gaussian(events) else Quantity.of(stated)
 

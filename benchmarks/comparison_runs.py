@@ -19,9 +19,9 @@ from bandana.algorithms.protocol import FloatArray
 from bandana.audits.bounds import error_rates, evalues
 from bandana.audits.bounds.methods import bound
 from bandana.audits.bounds.samples import split
-from bandana.audits.replays.classifiers import score_outputs
 from bandana.privacy_core import GaussianDP
 from benchmarks import public_tools
+from benchmarks.raw_outputs import score_outputs
 
 LEVEL = 0.05
 NAME = "Bandana"

@@ -3,8 +3,8 @@
     python -m benchmarks.house
 
 The limit of a count only ever falls: `tests/test_house.py` fails when a count exceeds it. Lines are those of Python files,
-with docstrings. The core is all that is left without the annexes (`flows/annexes`), the families of algorithms and the kinds of
-problems: what somebody reads who wants to know how a run becomes a report, before one family and the annex at hand.
+with docstrings. The core is all that is left without the annexes (`flows/annexes`), the families of algorithms and the kinds
+of problems: what somebody reads who wants to know how a run becomes a report, before one family and the annex at hand.
 """
 
 from __future__ import annotations

@@ -24,10 +24,11 @@ from bandana.algorithms.bandits.finite_arm.episodic_ucb import adar_ucb
 from bandana.algorithms.environments.tables import RewardTable
 from bandana.audits.bounds.methods import bound
 from bandana.audits.neighbors.pairs import canary_pairs
-from bandana.audits.replays.classifiers import FINE, Matrix, Scorer, learn_logistic, learn_stumps, low_order_bits
+from bandana.audits.replays.classifiers import FINE, Matrix, Scorer, learn_logistic, learn_stumps
 from bandana.audits.replays.classifiers import features as stretches
 from bandana.audits.replays.replay import replay
 from bandana.privacy_core import Interval
+from benchmarks.raw_outputs import low_order_bits
 
 TAUGHT, BOUNDED = 8192, 16_384
 LEVEL, DELTA = 0.05, 1e-5

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import typer
 
 from bandana.flows.annex import plugged
-from bandana.flows.commands import baseline, export, lookup, pages, reports, suites
+from bandana.flows.commands import baseline, lookup, pages, reports, suites
 from bandana.flows.commands.audit import command as audits
 from bandana.flows.folder.settings import use_one_thread
 
@@ -25,7 +25,7 @@ _COMMANDS: tuple[Callable[..., None], ...] = (
     lookup.schema,
     audits.audit,
     reports.report,
-    export.export,
+    reports.export,
     baseline.baseline,
     pages.ui,
     lookup.list_,

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, Required, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,6 +56,14 @@ class Carried(NamedTuple):
     """(n_rows,) first record of the sequence; the carried ones are those from here to the row's own."""
     columns: Factorization | None = None
     """What encodes the rows: with it the accountant knows how much several records of one user overlap."""
+
+
+class Reads(TypedDict, total=False):
+    """Keywords of `Ledger.release`, for a ledger that hands them on to another one."""
+
+    records: Required[Span]
+    reps: IntArray | None
+    carried: Carried | None
 
 
 class BudgetExceeded(RuntimeError):  # noqa: N818  (a condition that callers handle, named as in the field)

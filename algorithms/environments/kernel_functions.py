@@ -36,9 +36,6 @@ LAWS = ("two-point", "gaussian")
 _ROUNDING = 1e-9
 
 
-# --- functions of a kernel's space -----------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, eq=False)
 class KernelFunction:
     """f = sum of weights times the kernel at centers.
@@ -86,9 +83,6 @@ def ball_points(generator: np.random.Generator, shape: tuple[int, ...], dimensio
     drawn = generator.standard_normal((*shape, dimension))
     reach = radius * generator.random((*shape, 1)) ** (1 / dimension)
     return np.asarray(drawn * reach / np.linalg.norm(drawn, axis=-1, keepdims=True))
-
-
-# --- values on a public pool -----------------------------------------------------------------------------------------
 
 
 class PooledFunction(DrawnContexts):
@@ -207,8 +201,6 @@ def clipping_bias(values: FloatArray, noise: float, reward_range: Interval) -> f
     moved = low * ndtr(low) + high * ndtr(-high) + density(low) - density(high)
     return float(noise * np.abs(moved).max())
 
-
-# --- random functions with a gap -------------------------------------------------------------------------------------
 
 GOOD, OTHERS = 0.8, 0.6
 """What f is at least at the good point, and at most at the others."""
@@ -373,9 +365,6 @@ def product_pool(
     law = np.full(n_contexts, 1 / (n_contexts - unseen))
     law[np.argsort(c[:, 0])[n_contexts - unseen :]] = 0.0
     return Pool(points, law)
-
-
-# --- what the streams share ------------------------------------------------------------------------------------------
 
 
 def _unchangeable(points: FloatArray) -> FloatArray:

@@ -87,8 +87,6 @@ def people_table(seed: np.random.SeedSequence, n_users: int | None = None) -> Re
     return RewardTable(np.stack(columns, axis=1), Interval(0.0, 1.0), ARM_NAMES)
 
 
-# --- contexts --------------------------------------------------------------------------------------------------------
-
 DIGIT_NAMES = tuple(f"digit {a}" for a in range(10))
 N_IMAGES = 1797
 """Number of images of digits."""

@@ -52,9 +52,6 @@ class Instance:
         return found
 
 
-# --- linear mixtures -------------------------------------------------------------------------------------------------
-
-
 def kernel_mixture(
     kernels: ArrayLike,
     weights: ArrayLike,
@@ -190,9 +187,6 @@ def patients(horizon: int = 4, shares: tuple[float, float, float] = (0.2, 0.2, 0
     return kernel_mixture(
         kernels, shares, np.broadcast_to(rewards, (horizon, 4, 3)), (0.0, 0.0, 0.5, 0.5), SEVERITIES, TREATMENTS
     )  # fmt: skip
-
-
-# --- linear processes ------------------------------------------------------------------------------------------------
 
 
 def modes(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bandana.algorithms.entry import Claim, Settings
 from bandana.algorithms.logistic import LogisticProblem
-from bandana.algorithms.lower_bounds import contextual, episodes, finite_arms, kernels, linear_arms
+from bandana.algorithms.lower_bounds import contextual, episodes, finite_arms, kernels
 from bandana.algorithms.lower_bounds.lower_bound import LowerBound, Privacy
 from bandana.algorithms.problem import CONTEXTUAL, EPISODIC, FINITE, KERNEL, LINEAR, POOLED
 from bandana.algorithms.protocol import FloatArray, IntArray
@@ -35,7 +35,7 @@ def lower_bound(
         return on_this or finite_arms.minimax_bound(grid, problem.n_actions, span, privacy)
     if kind == LINEAR:
         assert problem.features is not None
-        return linear_arms.minimax_bound(grid, len(problem.features[0]), span, privacy)
+        return finite_arms.linear_minimax_bound(grid, len(problem.features[0]), span, privacy)
     if kind == CONTEXTUAL:
         assert problem.dimension is not None
         if isinstance(problem, LogisticProblem):

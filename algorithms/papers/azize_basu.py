@@ -20,12 +20,6 @@ where half the noise does.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
-
-import numpy as np
-from numpy.typing import ArrayLike
-
-from bandana.algorithms.protocol import FloatArray
 
 
 def reward_sum_sd(alpha: float, epsilon: float, width: float) -> float:
@@ -58,73 +52,3 @@ def most_updates(dimension: int, horizon: int, switch: float, ridge: float) -> i
     Source: Azize and Basu, Algorithm 4, line 6; the proof of Theorem 10 has the same bound up to constants.
     """
     return max(1, math.floor(dimension * math.log1p(horizon / (ridge * dimension)) / math.log1p(switch)))
-
-
-class Rate(NamedTuple):
-    """An order of regret, printed without its constants."""
-
-    without_privacy: FloatArray
-    cost_of_privacy: FloatArray
-    text: str
-    """The printed formula, and where it is printed."""
-
-
-def table_1_rate(algorithm: str, horizon: ArrayLike, n_arms: int, dimension: int, alpha: float, epsilon: float) -> Rate:
-    r"""A row of Table 1, with a constant of 1 in place of each O: it shows how regret grows, and bounds nothing.
-
-    Corollary 6, which the first row refers to, has sqrt(log T) in place of its log T; Theorem 8 and Theorem 10 have what
-    the table says.
-
-    Args:
-      algorithm: adar-ucb, adar-gope or adar-oful.
-      horizon: T, any shape.
-      n_arms: K.
-      dimension: d.
-      alpha: Renyi order.
-      epsilon: Renyi divergence bound.
-
-    Returns:
-      both parts, the shape of `horizon`.
-
-    Raises:
-      ValueError: the table has no such algorithm.
-
-    Source: Azize and Basu, Table 1.
-    """
-    rounds = np.asarray(horizon, dtype=float)
-    log, both, noise = np.log(rounds), np.log(n_arms * rounds), math.sqrt(alpha / epsilon)
-    match algorithm:
-        case "adar-ucb":
-            text = "sqrt(K T log T) + K sqrt(alpha / epsilon) log T (Corollary 6)"
-            return Rate(np.sqrt(n_arms * rounds * log), n_arms * noise * log, text)
-        case "adar-gope":
-            text = "sqrt(d T log(K T)) + sqrt(alpha / epsilon) d^2 log(K T)^(3/2) (Theorem 8)"
-            return Rate(np.sqrt(dimension * rounds * both), noise * dimension**2 * both**1.5, text)
-        case "adar-oful":
-            text = "d log(T) sqrt T + sqrt(alpha / epsilon) d^2 log(T)^2 (Theorem 10)"
-            return Rate(dimension * log * np.sqrt(rounds), noise * dimension**2 * log**2, text)
-    raise ValueError(f"algorithm must be adar-ucb, adar-gope or adar-oful, got {algorithm!r}")
-
-
-def lin_priv_rate(horizon: ArrayLike, n_arms: int, dimension: int, epsilon: float, *, claimed: bool) -> Rate:
-    r"""The order of LinPriv's regret, up to logarithms: as its authors claim, or as Remark 3 and Appendix D.3 correct it.
-
-    Neel and Roth bound the sum of |x_t| in the norm of V_t^-1 by 2 d log(1 + n / (lambda d)), which is a bound on the sum of
-    squares; by Cauchy and Schwarz the sum itself has the root of n times that, so that log T in the cost of privacy is
-    sqrt T.
-
-    Args:
-      horizon: T, any shape.
-      n_arms: K, each with parameters of its own.
-      dimension: d.
-      epsilon: of pure DP.
-      claimed: whether as claimed.
-
-    Source: Neel and Roth (2018), Mitigating bias in adaptive data gathering via differential privacy, Theorem 5; Azize and
-    Basu, Appendix D.3.
-    """
-    rounds = np.asarray(horizon, dtype=float)
-    factor, words = (np.log(rounds), "log T") if claimed else (np.sqrt(rounds), "sqrt T")
-    whose = "Neel and Roth, Theorem 5, as claimed" if claimed else "Azize and Basu, Remark 3"
-    text = f"d sqrt T + K d {words} / epsilon ({whose})"
-    return Rate(dimension * np.sqrt(rounds), n_arms * dimension * factor / epsilon, text)

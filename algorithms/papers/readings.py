@@ -43,9 +43,6 @@ class Reading(NamedTuple):
     """The bound on rewards that the run needs; None: as declared."""
 
 
-# --- Dubey -----------------------------------------------------------------------------------------------------------
-
-
 def _tail_bound(values: Values) -> float:
     """Y of eq. (43); what is declared where rewards have no tail."""
     if not values["noise_scale"]:
@@ -97,9 +94,6 @@ _LOCAL_GP = {
 }  # fmt: skip
 
 
-# --- Pavlovic, Salgia and Zhao ------------------------------------------------------------------------------------------
-
-
 def _capri(reading: str, values: Values) -> float:
     """The deviation over that of the run, which is made for the largest norm of a record's projected feature."""
     largest, bound = values["s_max"], values["s_max"] if values["sigma_max"] is None else values["sigma_max"]
@@ -117,9 +111,6 @@ _CAPRI = {
         "unrooted": "sigma_max as in Lemma 6.6, without the square root of eq. (6)",
     }.items()
 }
-
-
-# --- Luyo, Garcelon, Lazaric and Pirotta --------------------------------------------------------------------------------
 
 
 def _main_text(values: Values) -> float:
@@ -162,9 +153,6 @@ EXTRAS: Mapping[tuple[str, str, str], Mapping[str, float | bool | None]] = {
     ("capri", "local", "approximate"): {"s_max": 1.0, "sigma_max": None},
 }
 """Parameters of readings alone, with their defaults."""
-
-
-# --- what one record pays -----------------------------------------------------------------------------------------------
 
 
 def separate_statistics(

@@ -16,15 +16,6 @@ from __future__ import annotations
 import math
 
 
-def counter_sensitivity(episode_length: int) -> float:
-    """L1 sensitivity of the three printed families under replacement: 6 H.
-
-    Args:
-      episode_length: H.
-    """
-    return 6.0 * episode_length
-
-
 def pucb_multiplier(epsilon: float, episodes: int) -> float:
     """Noise multiplier of a node of PUCB's binary trees: as many nodes hold an episode as K has binary digits.
 

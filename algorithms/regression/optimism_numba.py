@@ -7,9 +7,6 @@ import math
 import numpy as np
 from numba import njit
 
-from bandana.algorithms.protocol import FloatArray, IntArray
-from bandana.algorithms.ties import first_largest
-
 _kernel = njit(cache=True, nogil=True, error_model="numpy")
 _ABREAST = 64
 """Replicates that one vectorized loop runs over where all have the same actions: with fewer, loops are unrolled instead."""
@@ -141,13 +138,3 @@ def optimistic_actions(theta, inverse, width, contexts, slack, order, out):  # t
             for k in range(len(x)):
                 _bounds(theta[r], inverse[r], width[r], x[k], scratch, index[k * _BLOCK : (k + 1) * _BLOCK])
         out[r] = _first_of_the_largest(index, order[r if len(order) > 1 else 0], slack)
-
-
-def optimistic_actions_reference(
-    theta: FloatArray, inverse: FloatArray, width: FloatArray, contexts: FloatArray
-) -> IntArray:
-    """`optimistic_actions` in plain NumPy, for tests."""
-    mean = np.einsum("ri,rai->ra", theta, contexts)
-    square = np.einsum("rai,rij,raj->ra", contexts, inverse, contexts)
-    index = mean + width[:, None] * np.sqrt(np.maximum(square, 0.0))
-    return np.array([first_largest(row) for row in index])

@@ -242,9 +242,6 @@ def _measured(kernel: Line, frequencies: FloatArray, weights: FloatArray, width:
     return Rule(frequencies, weights, np.maximum(error[1:], error[:-1]) + between, exact[:-1])
 
 
-# --- random features -------------------------------------------------------------------------------------------------
-
-
 def random_fourier(
     kernel: Kernel,
     dimension: int,
@@ -318,9 +315,6 @@ def _uniform_error(n_pairs: int, dimension: int, width: float, mean_norm: float)
         deviation = math.sqrt(2 * (math.log(4 / _CHANCE) + points) / n_pairs)
         found = min(found, deviation + slope * float(radius))
     return found
-
-
-# --- sums over groups of coordinates ----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)

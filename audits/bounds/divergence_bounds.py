@@ -35,9 +35,6 @@ _TRAIN_SHARE, _SEARCH_SHARE = 0.1, 0.2
 """Shares of the replays that are held out: of log ratios, and of scores that a threshold is chosen on."""
 
 
-# --- Renyi divergence -------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class RenyiPlan:
     r"""Two functions of the log ratio whose means differ by at most e^((alpha - 1) D_alpha), times `unit`.
@@ -177,9 +174,6 @@ def _best_order(
     return plan.alpha, math.log(bound) / (plan.alpha - 1) if bound > 1 else 0.0
 
 
-# --- hockey-stick divergence and pure epsilon -------------------------------------------------------------------------
-
-
 def hockey_stick_lower(data: ArrayLike, neighbor: ArrayLike, epsilon: float, level: float) -> float:
     """Lower confidence bound on delta(epsilon), the larger hockey-stick divergence of both directions.
 
@@ -276,8 +270,6 @@ def _share_lower(right: IntArray, total: IntArray, level: float) -> FloatArray:
     """Lower limit for a binomial proportion; 0 of no trials."""
     return np.asarray(np.where(right > 0, betaincinv(np.maximum(right, 1), total - right + 1, level), 0.0))
 
-
-# --- the bounds, by name ----------------------------------------------------------------------------------------------
 
 PURE_EVENT = Bound(
     "pure-event",

@@ -46,9 +46,6 @@ _SAFE = 0.98
 """No bet risks more than this share of the wealth."""
 
 
-# --- what is bet ------------------------------------------------------------------------------------------------------
-
-
 class Claims(Protocol):
     """One kind of claim at increasing values of its parameter, and the e-pairs that test each."""
 
@@ -151,9 +148,6 @@ def _bets(
     return np.log1p(b * (gain - centre - limit[:, None])), np.log1p(-b * (loss - centre))
 
 
-# --- the process ------------------------------------------------------------------------------------------------------
-
-
 class EProcess:
     """Bets against claims while replays come in.
 
@@ -232,9 +226,6 @@ def lower_of(values: FloatArray, history: FloatArray, level: float) -> float:
     return float(values[first - 1]) if first else 0.0
 
 
-# --- claims that bound contrasts --------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class GaussianClaims:
     """mu-GDP at each of some mu, by bets on the contrast of thresholds that the past found most telling.
@@ -292,9 +283,6 @@ class RenyiClaims:
         limit = np.exp(np.minimum((self.alpha - 1) * self.values, 700)) * plan.unit
         log_gain, log_loss = _bets(gain, loss, limit, plan.promise, counts)
         return (log_gain, log_loss) if plan.sign < 0 else (log_loss, log_gain)
-
-
-# --- bounds from all replays at once ----------------------------------------------------------------------------------
 
 
 def epsilon_lower(data: ArrayLike, neighbor: ArrayLike, delta: float, level: float, *, is_learned: bool = False) -> float:

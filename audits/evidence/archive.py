@@ -84,9 +84,6 @@ class Evidence:
     sha256_found: str
 
 
-# --- the file ------------------------------------------------------------------------------------------------------
-
-
 def to_bytes(outcome: Outcome) -> bytes:
     """The evidence file; the same outcome gives the same bytes.
 

@@ -24,9 +24,6 @@ _SHOWS = 1.2
 """A factor on mu that a few thousand replays tell."""
 
 
-# --- the sensitivity -------------------------------------------------------------------------------------------------
-
-
 class _SquareForRoot(ProjectedElimination):
     """The noise is in proportion to sigma_max^2, as Lemma 6.6 prints it, without the root of eq. (6) (mu0 / sigma_max)."""
 
@@ -70,9 +67,6 @@ def _root_shows(honest: ProjectedElimination) -> bool:
     return _moves(planted_as(_SquareForRoot)(honest)) >= _SHOWS
 
 
-# --- the coordinates -------------------------------------------------------------------------------------------------
-
-
 class _OtherCoordinates(ProjectedElimination):
     """Other numbers than h leave with the noise of h; as many as there are points, of which some may be 0."""
 
@@ -103,9 +97,6 @@ def _padded(array: FloatArray, n_columns: int) -> FloatArray:
     wide = np.zeros((len(array), n_columns))
     wide[:, : array.shape[1]] = array
     return wide
-
-
-# --- the operator ----------------------------------------------------------------------------------------------------
 
 
 class _WatchesUsers(ProjectedElimination):
@@ -166,9 +157,6 @@ class _LastUsers(_WatchesUsers):
             released = self.imitate(released, epoch + 1)
             released.users[:] = 0
         return sensitive, released
-
-
-# --- the lists -------------------------------------------------------------------------------------------------------
 
 
 _SQRT_2 = ("noise-sqrt2", RELEASED_AGAIN.name)

@@ -3,11 +3,10 @@
 from bandana.audits.faults.batches import BATCH_CONTROLS
 from bandana.audits.faults.best_arm import BEST_ARM_CONTROLS
 from bandana.audits.faults.capri import CAPRI_CONTROLS
-from bandana.audits.faults.contextual import CONTEXTUAL_CONTROLS
+from bandana.audits.faults.contextual import CONTEXTUAL_CONTROLS, LIN_PRIV_CONTROLS
 from bandana.audits.faults.fault import Control
 from bandana.audits.faults.finite_arm import FINITE_ARM_CONTROLS
 from bandana.audits.faults.kernel import KERNEL_CONTROLS
-from bandana.audits.faults.lin_priv import LIN_PRIV_CONTROLS
 from bandana.audits.faults.linear import LINEAR_CONTROLS
 from bandana.audits.faults.linear_mdp import LINEAR_MDP_CONTROLS
 from bandana.audits.faults.logistic import LOGISTIC_CONTROLS

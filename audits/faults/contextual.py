@@ -13,7 +13,8 @@ from bandana.algorithms.bandits.contextual.offers import Sensitive
 from bandana.algorithms.bandits.contextual.oful import RarelySwitchingOFUL, Released
 from bandana.algorithms.protocol import FloatArray, Record
 from bandana.algorithms.regression.ridge_numba import least_eigenvalues
-from bandana.audits.faults.fault import Control, extended, fault_of, without
+from bandana.audits.faults import regression, releases
+from bandana.audits.faults.fault import Control, extended, fault_of, with_part, without
 from bandana.audits.faults.regression import NOISE_ONE_LATE, SUM_NOISED_ANEW
 from bandana.audits.faults.releases import GENERIC, weakened
 from bandana.audits.outcome import DETERMINISTIC, SAMPLING
@@ -122,3 +123,13 @@ CONTEXTUAL_CONTROLS: dict[str, tuple[Control, ...]] = {
     "greedy-ridge local": LINUCB, "linucb-batched shuffle": BATCHED,
 }  # fmt: skip
 """Label of an entry -> its planted faults."""
+
+LIN_PRIV_CONTROLS: dict[str, tuple[Control, ...]] = {
+    "lin-priv": (
+        regression.ONE_NODE.caught(SAMPLING),
+        replace(regression.PREFIX_NOISE_REDRAWN, plant=with_part(regression.redrawn_prefixes)).caught(SAMPLING),
+        releases.ONE_A_LEVEL, releases.half_the_sensitivity("sums"), releases.HALVED_UNAWARE, releases.FIRST_UNPAID,
+        releases.WIDE_RANGE, CONTEXTS_NOT_CLIPPED,
+    ),
+}  # fmt: skip
+"""The same of LinPriv: those of a tree of vectors under pure DP."""

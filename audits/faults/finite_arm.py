@@ -23,8 +23,6 @@ from bandana.audits.outcome import SAMPLING
 from bandana.privacy_core import Exact, Ledger, OpenPhase, PhaseSum, Span
 from bandana.privacy_core.sums import contents, reopen
 
-# --- episodes ------------------------------------------------------------------------------------------------------------
-
 
 class _RemembersSums(EpisodicUCB):
     """Keeps exact sums beyond their episode, and releases them in a faulty way.
@@ -102,9 +100,6 @@ def _first_pull_exact(honest: EpisodicUCB) -> EpisodicUCB:
     return replace(honest, first_sums=PhaseSum(Exact()))
 
 
-# --- elimination ---------------------------------------------------------------------------------------------------------
-
-
 class _RemembersEpochs(SuccessiveElimination):
     """All rewards of an arm enter each release, and only the last epoch is declared.
 
@@ -158,9 +153,6 @@ class _AllArmsAtOnce(_RemembersEpochs):
             released.sums[rows] = 0.0
             released.start[rows] = span.stop[is_last]
         return noisy
-
-
-# --- the lists -----------------------------------------------------------------------------------------------------------
 
 
 _NOISE_REDRAWN, _NO_FORGETTING = fault_of(_NoiseRedrawn), fault_of(_NoForgetting)

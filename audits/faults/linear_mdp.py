@@ -22,8 +22,6 @@ from bandana.audits.faults.wrapped import ReleaseRequest
 from bandana.audits.outcome import DETERMINISTIC, NOISE, SAMPLING
 from bandana.privacy_core import Ledger, Span
 
-# --- noise that is wrong -------------------------------------------------------------------------------------------------
-
 
 def _is_matrix(request: ReleaseRequest) -> bool:
     """Whether matrices are released, as (n_rows, H, n_free), or whitened as (n_rows, H n_free) with what they carry."""
@@ -61,9 +59,6 @@ def _no_diagonal(honest: Any) -> Any:
     shares = np.tile((rows != columns).astype(float), honest.episode_length)
     uneven = releases.through(partial(releases.uneven, shares=lambda n_free: shares))
     return _in(_is_matrix, uneven)(honest)
-
-
-# --- decisions that are wrong --------------------------------------------------------------------------------------------
 
 
 class _BacksUpExactValues(BatchedLSVI):
@@ -118,9 +113,6 @@ class _UpdatesByRewards(BatchedLSVI):
 def _never_updates(honest: Any) -> Any:
     """The condition of a second update never holds: one policy for ever."""
     return replace(honest, schedule=replace(honest.schedule, log_growth=math.inf))
-
-
-# --- the lists -----------------------------------------------------------------------------------------------------------
 
 
 LSVI_JOINT: tuple[Control, ...] = (

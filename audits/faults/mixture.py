@@ -28,9 +28,6 @@ _TINY = 0.01
 """Share of the honest floor."""
 
 
-# --- noise that is wrong ---------------------------------------------------------------------------------------------
-
-
 def _one_step_paid(noise: Any) -> float:
     """Noise is made for one regression of an episode, and a user moves all (sqrt(H - 1) mu0 and more)."""
     last = {name: getattr(noise, name)[-1:] for name in ("norm_bounds", "value_bounds", "shares")}
@@ -100,9 +97,6 @@ def _one_noise_for_all_steps(honest: Any) -> Any:
     return releases.Planted(honest, releases.through(lambda asked: releases.Pretending(asked, drawing, law)))
 
 
-# --- contributions and decisions that are wrong ----------------------------------------------------------------------
-
-
 class _FeaturesNotClipped(UCRLVTR):
     """Features are three times as long as the noise is made for (3 mu0 and more)."""
 
@@ -169,9 +163,6 @@ class _ShiftFromNoise(UCRLVTR):
             moved = least + (self.shift(step).added - self.ridges)
             np.einsum("rbii->rbi", statistic[..., :d])[...] -= moved[..., None]
         super().learn(released, statistic, step)
-
-
-# --- the lists -------------------------------------------------------------------------------------------------------
 
 
 _SHARED: tuple[Control, ...] = (

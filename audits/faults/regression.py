@@ -28,8 +28,6 @@ from bandana.privacy_core import FactorizedSum, Ledger, Mechanism, PhaseSum, Pha
 from bandana.privacy_core.accounting.factorization import DenseFactorization, square_root_coefficients
 from bandana.privacy_core.sums import Counted, RunningSum
 
-# --- sums that are wrong -------------------------------------------------------------------------------------------------
-
 
 @dataclass(frozen=True)
 class NoisedAnew(RunningSum[Counted]):
@@ -98,9 +96,6 @@ class NotNormalizedSum(FactorizedSum):
         return _not_normalized(self.n_steps, self.built_for)
 
 
-# --- how they are planted ------------------------------------------------------------------------------------------------
-
-
 def sum_noised_anew(sums: Any) -> NoisedAnew:
     """All records enter each of n releases with fresh noise, one step is declared (sqrt(n) mu0)."""
     return NoisedAnew(sums.mechanism)
@@ -152,9 +147,6 @@ def unevenly(shares: Callable[[int], FloatArray]) -> Callable[[Any], Any]:
         return Planted(honest, through(lambda asked: uneven(asked, lambda n_free: np.tile(shares(n_free // n), n))))
 
     return plant
-
-
-# --- the words -----------------------------------------------------------------------------------------------------------
 
 
 SUM_NOISED_ANEW = fault_of(sum_noised_anew, how=with_part)

@@ -41,9 +41,6 @@ Law = Callable[[Any, FloatArray, FloatArray, FloatArray], FloatArray]
 _ROUNDING = 1e-9
 
 
-# --- how faults are planted ----------------------------------------------------------------------------------------------
-
-
 @dataclass
 class Memory:
     """What a faulty ledger remembers of a run."""
@@ -144,9 +141,6 @@ def misdrawn(drawing: Drawing) -> Callable[[Any], Any]:
 def only(is_meant: Callable[[ReleaseRequest], bool], fault: Fault) -> Fault:
     """The fault in some releases; all others are as requested."""
     return lambda request, memory: fault(request, memory) if is_meant(request) else request.release()
-
-
-# --- mechanisms that cheat -----------------------------------------------------------------------------------------------
 
 
 def weakened(declared: Any, share: float) -> Pretending:
@@ -287,9 +281,6 @@ def _rows(mask: BoolArray, value: FloatArray) -> BoolArray:
     return mask.reshape(len(mask), *[1] * (value.ndim - 1))
 
 
-# --- noise that is not as declared ---------------------------------------------------------------------------------------
-
-
 def noise_of(mechanism: Any, noise: NoiseSource, value: FloatArray) -> FloatArray:
     """What the mechanism adds, in the shape of the value."""
     return np.asarray(mechanism.draw(noise, np.zeros_like(value)))
@@ -334,9 +325,6 @@ def seed_of_its_own(request: ReleaseRequest, memory: Memory) -> FloatArray:
     return request.release(mechanism=Pretending(request.mechanism, lambda mechanism, _, value: mechanism.draw(own, value)))
 
 
-# --- ledgers that cheat --------------------------------------------------------------------------------------------------
-
-
 def _first_release_exact(request: ReleaseRequest, memory: Memory) -> FloatArray:
     """The first release of a run has no noise (no privacy)."""
     is_first = memory.n_releases[request.rows] == 0
@@ -375,9 +363,6 @@ def _unpaid_first(request: ReleaseRequest, memory: Memory) -> FloatArray:
     return request.release(mechanism=Exact() if memory.n_calls == 0 else request.mechanism)
 
 
-# --- rewards that are not clipped ----------------------------------------------------------------------------------------
-
-
 class NotClipped(WithLedgerWrapper):
     """A reward outside the declared range is not clipped (mu0 x its size).
 
@@ -398,9 +383,6 @@ def widened(span: Interval) -> Interval:
 def with_wide_range(honest: Any) -> Any:
     """The algorithm with a reward range so wide that nothing is clipped, and the noise of the honest one."""
     return replace(honest, reward_range=widened(honest.reward_range))
-
-
-# --- the words -----------------------------------------------------------------------------------------------------------
 
 
 def _weaker(share: float) -> Callable[[Any], Any]:

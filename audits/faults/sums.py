@@ -35,8 +35,6 @@ from bandana.privacy_core import (
 from bandana.privacy_core.accounting.factorization import square_root_coefficients
 from bandana.privacy_core.sums import Counted
 
-# --- noise that is not as declared ---------------------------------------------------------------------------------------
-
 
 def _sqrt_of_the_deviation(mechanism: Any, noise: NoiseSource, value: FloatArray) -> FloatArray:
     """The square root of the deviation sqrt(5) mu0 is taken for it (5^(1/4) mu0)."""
@@ -72,9 +70,6 @@ def _one_noise_for_matrix_and_vector(mechanism: Any, noise: NoiseSource, value: 
     return np.asarray(value + mechanism.color(drawn, value.shape))
 
 
-# --- sums that are wrong -------------------------------------------------------------------------------------------------
-
-
 class _NoiseAtTheServer(LocalSum):
     """Messages arrive without noise and the server adds it (no local privacy)."""
 
@@ -86,9 +81,6 @@ class _NoiseAtTheServer(LocalSum):
 
 def _first_segment_for_all(sums: DoublingSum) -> DoublingSum:
     return replace(sums, build=lambda n_steps: TreeSum(sums.mechanism, n_steps))
-
-
-# --- decisions and contributions that are wrong --------------------------------------------------------------------------
 
 
 class _SquaresToo(GramBed):
@@ -150,9 +142,6 @@ class _FeaturesNotClipped(GramBed):
     def features(self, record: Record) -> tuple[FloatArray, FloatArray]:
         x, y = super().features(record)
         return 2 * x, y
-
-
-# --- the lists -----------------------------------------------------------------------------------------------------------
 
 
 _NODE = replace(regression.ONE_NODE, factor=math.sqrt(5))
@@ -248,9 +237,6 @@ CONTROLS_OF_SUMS: dict[str, tuple[Control, ...]] = {
     "gram-repeated": (releases.REUSED_UNAWARE,),
     "gram-local": (releases.SQRT2_UNAWARE,),
 }  # fmt: skip
-
-
-# --- faults that cost utility only ---------------------------------------------------------------------------------------
 
 
 class _NeverUpdates(GramBed):

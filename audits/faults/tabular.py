@@ -19,8 +19,6 @@ from bandana.audits.faults.fault import DRAWN, Control, caught_as, extended, fau
 from bandana.audits.outcome import DETERMINISTIC, NOISE
 from bandana.privacy_core import Ledger
 
-# --- noise that is wrong -------------------------------------------------------------------------------------------------
-
 
 def _made_for(change: Callable[[Any, float], float]) -> Callable[[Any], Any]:
     """Plants noise that is made for another sensitivity, (algorithm, its own) -> another, at the declared cost."""
@@ -51,9 +49,6 @@ def _no_noise_on_rewards(honest: Any) -> Any:
     share = np.ones((rows, layout.width))
     share[:, honest.n_states] = 0.0
     return releases.Planted(honest, releases.through(lambda asked: releases.uneven(asked, lambda n_free: share.ravel())))
-
-
-# --- contributions and decisions that are wrong --------------------------------------------------------------------------
 
 
 class _CountedTwice(UCBVI):
@@ -94,9 +89,6 @@ class _KnownPairs(UCBVI):
         unseen = released.visits == 0
         known[..., self.n_states] = np.where(unseen, 1e6, known[..., self.n_states])
         super().plan(known, released)
-
-
-# --- the lists -----------------------------------------------------------------------------------------------------------
 
 
 def _is_learning(honest: Any) -> bool:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 from bandana.algorithms.protocol import FloatArray, IntArray, Record
 from bandana.privacy_core import Carried, Ledger, Span
+from bandana.privacy_core.ledger import Reads
 
 
 def delegated(owner: str, name: str, *default: Any) -> Any:
@@ -53,17 +54,11 @@ class WrappedLedger:
         self.n_reps = ledger.n_reps
         self._ledger, self._answer = ledger, answer
 
-    def release(
-        self,
-        mechanism: Any,
-        value: FloatArray,
-        *,
-        records: Span,
-        reps: IntArray | None = None,
-        carried: Carried | None = None,
-    ) -> FloatArray:
+    def release(self, mechanism: Any, value: FloatArray, **reads: Unpack[Reads]) -> FloatArray:
         """The function's answer, of the value's shape."""
-        return self._answer(ReleaseRequest(self._ledger, mechanism, value, records, reps, carried))
+        return self._answer(
+            ReleaseRequest(self._ledger, mechanism, value, reads["records"], reads.get("reps"), reads.get("carried"))
+        )
 
 
 class WrappedState(NamedTuple):

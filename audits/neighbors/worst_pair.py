@@ -52,9 +52,6 @@ _EQUAL = 1e-9
 _MOST_STEPS = 16
 
 
-# --- many candidates in one batch ------------------------------------------------------------------------------------
-
-
 class LossLedger(ScriptedLedger):
     """A scripted ledger that keeps what the noise of each release leaves of the difference between both sides.
 
@@ -200,9 +197,6 @@ def visible_mu(mus: FloatArray) -> float:
     fnr = np.where(some, ndtr((thresholds - safe**2 / 2) / safe), thresholds > 0) @ share
     seen = -ndtri(np.clip(fpr, _RATE, 1 - _RATE)) - ndtri(np.clip(fnr, _RATE, 1 - _RATE))
     return float(max(0.0, seen.max()))
-
-
-# --- the search ------------------------------------------------------------------------------------------------------
 
 
 class Tried(NamedTuple):

@@ -28,9 +28,6 @@ _MOST_ONE_HOT = 8
 Scorer = Callable[[Replays], FloatArray]
 
 
-# --- the split -------------------------------------------------------------------------------------------------------
-
-
 class Parts(NamedTuple):
     """One side's replays, each in one part; the bound part must be scored only after everything was chosen."""
 
@@ -50,9 +47,6 @@ def split(replays: Replays) -> Parts:
         raise ValueError(f"replays must be at least 4 to be split in three parts, got {n}")
     first, second = int(TRAIN_SHARE * n), int((TRAIN_SHARE + SELECT_SHARE) * n)
     return Parts(replays[:first], replays[first:second], replays[second:])
-
-
-# --- attacks ---------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -116,9 +110,6 @@ def strongest(
     return best
 
 
-# --- scores that are known -------------------------------------------------------------------------------------------
-
-
 def likelihood_ratio(replays: Replays) -> FloatArray:
     """(n_replays,) the exact log-likelihood ratio of the transcript: no test of the transcript is more powerful.
 
@@ -133,9 +124,6 @@ def report_ratio(replays: Replays) -> FloatArray:
     View: the messages that one user sends, given what was public before them: what local DP protects.
     """
     return replays.report_log_ratio
-
-
-# --- scores that are learned -----------------------------------------------------------------------------------------
 
 
 def fit_codes(data: Replays, neighbor: Replays) -> Scorer:

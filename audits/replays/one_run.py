@@ -25,7 +25,7 @@ parameters: `bound` takes it anew.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -39,25 +39,21 @@ from bandana.audits.bounds.one_run import LEAST
 from bandana.audits.bounds.one_run_methods import bound, plan
 from bandana.audits.outcome import GUESSED_COINS, ONE_RUN, StatedBound
 from bandana.privacy_core import (
-    Carried,
     GaussianDP,
     LiveLedger,
     Mechanism,
     PureDP,
     ReproducibleNoise,
-    Span,
     is_selection,
     without_noise,
 )
 from bandana.privacy_core.checks import at_least, probability
+from bandana.privacy_core.ledger import Reads
 
 CERTAIN = 1e9
 """The score of a canary that betrays itself: finite, so that evidence can hold it as a number."""
 _PILOT = 64
 _BUFFER = 4096
-
-
-# --- the run --------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -241,18 +237,11 @@ class _SharedAnswers:
         if differs.any():
             self.parted |= differs
 
-    def release(
-        self,
-        mechanism: Mechanism,
-        value: FloatArray,
-        *,
-        records: Span,
-        reps: IntArray | None = None,
-        carried: Carried | None = None,
-    ) -> FloatArray:
+    def release(self, mechanism: Mechanism, value: FloatArray, **reads: Unpack[Reads]) -> FloatArray:
         """Releases through the live ledger and keeps what one-run scores need."""
+        records, reps, carried = reads["records"], reads.get("reps"), reads.get("carried")
         # A copy: a foreign mechanism may answer with the value's own memory.
-        output = np.array(self._live.release(mechanism, value, records=records, reps=reps, carried=carried))
+        output = np.array(self._live.release(mechanism, value, **reads))
         begins = records.start if carried is None else carried.start
         spans = np.stack([records.start, records.stop, begins], axis=1)
         if not self.parted.any() and (reps is None or len(reps) == self.n_reps):

@@ -136,9 +136,6 @@ def replay(
       seed: one child a block; the result depends neither on the block order nor on the number of workers.
       workers: threads, which need no process of their own since all that takes time releases the interpreter; None: see
         `default_workers`.
-
-    Returns:
-      scores of `n_replays` replays.
     """
     return _replay(algorithm, pair, {on_neighbor: seed}, n_replays, workers)[0]
 

@@ -21,9 +21,6 @@ _LONGEST_TOGETHER = 14
 _LONGEST_IN_TABLE = 120
 
 
-# --- words -----------------------------------------------------------------------------------------------
-
-
 def span(text: str, style: str = "") -> dict[str, str]:
     """Piece of running text; `style` is code or empty."""
     return {"text": text, "style": style, "href": ""}
@@ -50,9 +47,6 @@ def plain(value: Any) -> str:
 def at_least(value: float | None) -> str:
     """Text of a lower bound."""
     return "none" if value is None else f"≥ {number(value)}"
-
-
-# --- parts of tables -------------------------------------------------------------------------------------
 
 
 def right(title: str, role: str = "") -> Column:
@@ -89,9 +83,6 @@ def verdict_badge(verdict: str, strength: str | None = None) -> Cell:
     """
     passed = "good" if strength == "strong" else "quiet"
     return badge(verdict, {"PASS": passed, "NOT REFUTED": passed, "FAIL": "bad"}.get(verdict, "unsure"))
-
-
-# --- blocks ----------------------------------------------------------------------------------------------
 
 
 def paragraph(text: str | list[dict[str, str]]) -> Block:

@@ -82,9 +82,6 @@ _RISKS = ("Timing, memory and other side channels are outside the claim and were
 def sections(document: Document) -> list[dict[str, Any]]:
     """Sections of a report, in reading order: pages that everybody reads, then an appendix; none is empty.
 
-    Args:
-      document: a valid report document.
-
     Returns:
       dictionaries `id`, `part` (main or appendix), `title` and `blocks`; figures hold their SVG text.
     """

@@ -84,9 +84,6 @@ def _status(before: Any, after: Any, changes: list[str]) -> str:
     return "changed" if changes else "same"
 
 
-# --- audits ------------------------------------------------------------------------------------------------
-
-
 def _audit(label: str, before: Any, after: Any) -> dict[str, Any]:
     changes, is_worse = [], False
     if before is not None and after is not None:
@@ -172,9 +169,6 @@ def _moved(name: str, before: Any, after: Any, words: Callable[[Any], str] = _wo
     yield f"{name}: {then} {_ARROW} {now}"
 
 
-# --- cells -------------------------------------------------------------------------------------------------
-
-
 def _cell(label: str, first: Document, second: Document, before: Any, after: Any) -> dict[str, Any]:
     changes: list[str] = []
     found = None
@@ -227,9 +221,6 @@ def _side_of_cell(cell: Any, document: Document) -> dict[str, Any] | None:
         return None
     keys = ("environment", "replications", "mu_claimed", "mu", "final_mean", "final_low", "final_high")
     return {"horizon": document["benchmark"]["grid"][-1], **{key: cell[key] for key in keys}}
-
-
-# --- everything else -----------------------------------------------------------------------------------------
 
 
 def _settings(before: Document, after: Document) -> Iterator[dict[str, Any]]:

@@ -67,12 +67,6 @@ def broken_order(audit: dict[str, Any]) -> list[str]:
 
     The measured number is compared in every quantity, the accounted one with the claim only in the main quantity, at both
     budgets: an accountant's epsilon may be looser than the conversion of the claim's mu.
-
-    Args:
-      audit: one audit of a valid document.
-
-    Returns:
-      One sentence per violated inequality, with both numbers.
     """
     test = audit["measurement"]["test_budget"]
     mains = [("", audit["main"])] + ([] if test is None else [("at the test budget, ", test["main"])])

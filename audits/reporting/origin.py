@@ -51,11 +51,7 @@ def _between(began: str, ended: str) -> str:
 
 
 def facts(provenance: Provenance) -> list[tuple[str, list[str]]]:
-    """Every recorded fact of provenance except times and counts, with its different values.
-
-    Args:
-      provenance: the field of a report document.
-    """
+    """Every recorded fact of provenance except times and counts, with its different values."""
     makers = [dict(_facts(maker)) for maker in provenance["makers"]]
     terms = dict.fromkeys(term for maker in makers for term in maker)
     return [(term, sorted({maker.get(term, NOT_RECORDED) for maker in makers})) for term in terms]
@@ -107,11 +103,7 @@ def lines(record: dict[str, Any] | None) -> list[str]:
 
 
 def section(provenance: Provenance) -> list[Block]:
-    """Report section on the provenance of its results.
-
-    Args:
-      provenance: the field of a report document.
-    """
+    """Report section on the provenance of its results."""
     makers, found, unknown = provenance["makers"], facts(provenance), _counted(provenance["not_recorded"])
     said: list[Block] = [heading("Provenance")]
     if not makers:

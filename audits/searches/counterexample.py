@@ -326,9 +326,6 @@ def as_lists(values: tuple[Any, ...]) -> list[Any]:
     return [as_lists(value) if isinstance(value, tuple) else value for value in values]
 
 
-# --- text -----------------------------------------------------------------------------------------------------------
-
-
 def _number(value: float) -> str:
     return f"{value:.6g}"
 

@@ -26,8 +26,6 @@ from bandana.audits.searches.sides import play
 from bandana.audits.searches.walk import n_cases_of, walk
 from bandana.privacy_core import GaussianDP, Interval, Participation
 
-# --- one case -------------------------------------------------------------------------------------------------------
-
 
 def examine(algorithm: Algorithm, case: Case, reward_range: Interval, claim: GaussianDP | None) -> Counterexample | None:
     """Runs one case on both sides and checks every release.
@@ -38,9 +36,6 @@ def examine(algorithm: Algorithm, case: Case, reward_range: Interval, claim: Gau
       reward_range: the declared range.
       claim: what the events on the worst record must not exceed; None compares them with nothing, for noise that is not
         Gaussian. A release without noise is a violation in any case.
-
-    Returns:
-      what breaks first, or None.
     """
     return checks.first_violation(play(algorithm, case, reward_range), claim)
 
@@ -58,9 +53,6 @@ def examine_pair(
       users: which records may be one user's, where the claim is on all of them.
     """
     return checks.first_violation(play(algorithm, Case.of(pair, seed), pair.data.reward_range, users), claim)
-
-
-# --- the search -----------------------------------------------------------------------------------------------------
 
 
 def search(
@@ -87,9 +79,6 @@ def search(
       max_rounds: longest table; one case in four may be longer than 24 rounds.
       shrinks: look for the smallest counterexample; without, any one will do.
       private_records: whether a record is what its user brings, contexts or states, and the rewards, or the rewards alone.
-
-    Returns:
-      a counterexample, or None.
     """
     last: list[Counterexample] = []
     space = CaseSpace.of(algorithm, reward_range, max_rounds, private_records)

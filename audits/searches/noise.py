@@ -111,9 +111,6 @@ def examine(
       seed: root of both runs' seeds.
       false_alarm: probability of a finding about an honest algorithm, at most.
 
-    Returns:
-      the finding about the earliest release, or None.
-
     Raises:
       ValueError: too few replicates for the number of released coordinates.
     """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,6 @@ from bandana.audits.searches.cases import Case
 from bandana.audits.searches.states import Parting, StateLog, first_parting
 from bandana.audits.searches.widened import NEVER, WideningLedger
 from bandana.privacy_core import (
-    Carried,
     Interval,
     Ledger,
     LiveLedger,
@@ -27,6 +26,7 @@ from bandana.privacy_core import (
     ScriptedLedger,
     Span,
 )
+from bandana.privacy_core.ledger import Reads
 
 _WIDE = 0x7769_6465
 REPLICATES = 32
@@ -50,18 +50,10 @@ class _Noted:
         self.calls: list[Call] = []
         self._ledger, self._log = ledger, log
 
-    def release(
-        self,
-        mechanism: Mechanism,
-        value: FloatArray,
-        *,
-        records: Span,
-        reps: IntArray | None = None,
-        carried: Carried | None = None,
-    ) -> FloatArray:
+    def release(self, mechanism: Mechanism, value: FloatArray, **reads: Unpack[Reads]) -> FloatArray:
         """Releases through the ledger, and notes the call."""
-        self.calls.append(Call(len(self._log.user) - 1, mechanism, records, reps))
-        return self._ledger.release(mechanism, value, records=records, reps=reps, carried=carried)
+        self.calls.append(Call(len(self._log.user) - 1, mechanism, reads["records"], reads.get("reps")))
+        return self._ledger.release(mechanism, value, **reads)
 
 
 class Side(NamedTuple):

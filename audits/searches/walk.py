@@ -99,9 +99,6 @@ def walk(
       seed: of cases and noise.
       private_records: whether a record is what its user brings and the rewards, or the rewards alone.
       shortens: look for a shorter counterexample; without, any one will do.
-
-    Returns:
-      a counterexample, or None; and what was tried.
     """
     inside, anywhere = values_of(algorithm, table)
     rarest = rarest_of(table, n_cases)
@@ -188,11 +185,7 @@ class Batch:
         return cls(tables, chosen, record, rows, hidden, widened, int(sequence.generate_state(1)[0]))
 
     def play(self, algorithm: Algorithm) -> tuple[Sides, str]:
-        """Runs all cases at once, on both sides; with noise of its own size where the algorithm raises under any other.
-
-        Returns:
-          both sides, and what it raised.
-        """
+        """Runs all cases at once, on both sides; with noise of its own size where the algorithm raises under any other."""
         n_reps, stack = len(self.record), self.tables[0].stack
         data, neighbor = (
             stack(self.tables, self.table, self.record, self.rows, np.arange(n_reps) + first) for first in (0, n_reps)
@@ -266,9 +259,6 @@ def costly_covariates(
         else:
             theirs[rep] = own[int(coin.integers(0, table.n_users))]
     return mine, theirs
-
-
-# --- what a person reads ------------------------------------------------------------------------------------------------
 
 
 def shorter(algorithm: Algorithm, found: Counterexample, reward_range: Interval, claim: GaussianDP | None) -> Counterexample:

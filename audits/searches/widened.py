@@ -11,12 +11,14 @@ the densities, at most `WIDER` for each number released; the walk asks whether a
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Unpack
 
 import numpy as np
 from scipy import stats
 
 from bandana.algorithms.protocol import FloatArray, IntArray
-from bandana.privacy_core import Carried, DiscreteGaussian, LiveLedger, Mechanism, NoiseSource, Span, is_selection
+from bandana.privacy_core import DiscreteGaussian, LiveLedger, Mechanism, NoiseSource, is_selection
+from bandana.privacy_core.ledger import Reads
 from bandana.privacy_core.noise.mechanisms import GaussianLaw, Scaled
 
 WIDER = 3.0
@@ -46,17 +48,10 @@ class WideningLedger:
         self._ledger, self._noise, self._record, self._wanted = ledger, noise, record, wanted
         self._made = np.zeros(self.n_reps, dtype=np.int64)
 
-    def release(
-        self,
-        mechanism: Mechanism,
-        value: FloatArray,
-        *,
-        records: Span,
-        reps: IntArray | None = None,
-        carried: Carried | None = None,
-    ) -> FloatArray:
+    def release(self, mechanism: Mechanism, value: FloatArray, **reads: Unpack[Reads]) -> FloatArray:
         """Releases through the ledger, and draws again where this release is to be widened; see `Ledger.release`."""
-        output = self._ledger.release(mechanism, value, records=records, reps=reps, carried=carried)
+        output = self._ledger.release(mechanism, value, **reads)
+        reps = reads.get("reps")
         ids = np.arange(self.n_reps) if reps is None else reps
         turn = self._made[ids]
         self._made[ids] += 1

@@ -411,7 +411,6 @@ DOORS = (
                 (
                     "bandana.audits.searches.deterministic",
                     "bandana.audits.searches.noise",
-                    "bandana.audits.searches.floating_point",
                     "bandana.audits.searches.sampling",
                     "bandana.audits.searches.counterexample",
                 ),

@@ -227,9 +227,6 @@ def _installed(package: str) -> Path:
     return Path(spec.submodule_search_locations[0])
 
 
-# --- search ----------------------------------------------------------------------------------------------------------
-
-
 class _Search:
     """One walk from roots to everything that they use."""
 
@@ -313,9 +310,6 @@ class _Search:
 def _is_menu(name: str) -> bool:
     # Of the builders of a family's algorithms, a result is made by one.
     return name in MENUS or name.rpartition(".")[0] in MENUS or name.endswith("entries")
-
-
-# --- parsing ---------------------------------------------------------------------------------------------------------
 
 
 @lru_cache(maxsize=1024)

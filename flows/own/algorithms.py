@@ -182,9 +182,6 @@ class OwnAlgorithmSpec(Labelled):
         return [dict(zip(self.parameters, values, strict=True)) for values in product(*self.parameters.values())]
 
 
-# --- the claim, which may name parameters ------------------------------------------------------------------------------
-
-
 def promise(text: str, source: str, settings: Settings) -> Claim:
     """The claim at given settings; see `claim_of`."""
     return claim_of(text, source, settings.parameters)
@@ -207,9 +204,6 @@ def claim_of(text: str, source: str, parameters: Mapping[str, Any]) -> Claim:
 def held(text: str) -> list[str]:
     """The parameters that a claim names."""
     return _HELD.findall(text)
-
-
-# --- the algorithm, for a block of a benchmark or a replay of an audit --------------------------------------------------
 
 
 def build(code: OwnObject, settings: Settings) -> Algorithm:

@@ -169,9 +169,6 @@ def _hold(path: Path, pin: Pin, held: _Held) -> None:
         _HELD.popitem(last=False)
 
 
-# --- the secret ------------------------------------------------------------------------------------------------------
-
-
 @cache
 def _passing_secret() -> bytes:
     """A secret of this process alone, used without a data folder: its keys find nothing, and nothing is kept under them."""

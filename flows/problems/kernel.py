@@ -246,8 +246,7 @@ class _AsArms(Environment[Item]):
     @cached_property
     def means(self) -> FloatArray:
         """(n_actions,) the function's values."""
-        values: FloatArray = self._pooled.stream(np.random.SeedSequence(0)).values[0]
-        return values
+        return np.asarray(self._pooled.stream(np.random.SeedSequence(0)).values[0])
 
     def stream(self, seed: np.random.SeedSequence) -> FixedArms:
         return FixedArms(self._pooled.stream(seed))

@@ -47,11 +47,7 @@ _MANY = 512  # replicates of a trial of replays
 
 
 def may_take_days(work: Iterable[tuple[Sequence[Cell], Sequence[str]]]) -> bool:
-    """Whether it is worth the seconds to measure how long it takes: a rough count of rounds and replays says so.
-
-    Args:
-      work: cells, and the steps on them.
-    """
+    """Whether it is worth the seconds to measure how long it takes: a rough count of rounds and replays says so."""
     quick, other, audits = 0, 0, 0.0
     for cells, steps in work:
         for cell in cells if "benchmark" in steps else ():

@@ -18,10 +18,6 @@ from bandana.privacy_core.arrays import FloatArray
 def outcomes(cell: Cell, blocks: Sequence[Mapping[str, FloatArray]]) -> dict[str, FloatArray] | None:
     """What each replication of a test came to; None if it recommends nothing, or regret on its data is withheld.
 
-    Args:
-      cell: that was played.
-      blocks: the arrays of its blocks.
-
     Returns:
       (n_reps,) each: `rounds` until the test stopped, the horizon where it did not; `stopped`, 1 where it did; `wrong`, 1
       where it stopped and recommended an arm that is not a best one.

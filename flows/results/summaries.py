@@ -13,11 +13,12 @@ from bandana.audits.contents import PROVENANCE
 from bandana.audits.reporting.intervals import mean_interval
 from bandana.flows.folder.store import Store
 from bandana.flows.keys import provenance
+from bandana.flows.keys.content import content_key
 from bandana.flows.plan.cells import Cell
+from bandana.flows.plan.keys import identity_of
 from bandana.flows.plan.roles import Role
 from bandana.flows.results.decisions import decisions, outcomes
 from bandana.flows.spec.spec import is_finite
-from bandana.flows.tracking.dataset_record import dataset_record
 from bandana.flows.tracking.metrics import logged, numbers_of
 from bandana.flows.tracking.record import ACCOUNTED, CellRecord, audit_metrics
 from bandana.flows.work.play import benchmark_block
@@ -119,3 +120,33 @@ def cell_record(
         dataset=dataset_record(cell),
         provenance=made,
     )
+
+
+def dataset_record(cell: Cell) -> dict[str, Any]:
+    """Name, digest, source, columns and profile of the data that a cell was played on, as `CellRecord.dataset` takes them.
+
+    The digest of public data changes with any value in them. That of a private table is made of the declared facts: with
+    one of its content, whoever knows all rows but one could find out the last.
+    """
+    environment, spec = cell.environment, cell.spec
+    interval = environment.reward_range
+    declared = {
+        "rounds": spec.horizon,
+        "arms": environment.n_actions,
+        "lowest reward": interval.low,
+        "highest reward": interval.high,
+    }
+    item = environment.item
+    if item.data_file is not None:  # where it lies says who keeps it, and changes with the machine
+        item = item.with_file(Path(item.data_file.name))
+    left_out = {"data", "not_the_data_of"} | ({"rows"} if getattr(item, "rows", None) is None else set())
+    source = item.model_dump_json(exclude=left_out)
+    identity = identity_of(cell)["environment"] if environment.shows("values") else {**declared, "source": source}
+    profile = {**declared, "means": environment.describe()["means"]} if environment.shows("means") else declared
+    return {
+        "name": environment.label,
+        "digest": content_key(identity)[:12],
+        "source": source,
+        "columns": list(environment.names),
+        "profile": profile,
+    }

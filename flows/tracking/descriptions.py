@@ -54,15 +54,7 @@ def _compared(experiment_id: str) -> dict[str, str]:
 def link_report(
     store: TrackingStore, experiments: Experiments, suite: str, suite_run: str, artifacts: Collection[str]
 ) -> None:
-    """Links a suite's report from the experiment and from all its current runs, and each cell's audit from its run.
-
-    Args:
-      store: where the runs are.
-      experiments: what is known of them.
-      suite: name of the suite.
-      suite_run: the run that holds the report.
-      artifacts: names of its files.
-    """
+    """Links a suite's report from the experiment and from all its current runs, and each cell's audit from its run."""
     experiment = experiments.of(suite)
     number = str(experiment.experiment_id)
 

@@ -45,9 +45,6 @@ class NoiseSource(Protocol):
           value: (n_rows, ...), exact.
           scale: standard deviation, one number or one for each coordinate of a row.
           noise_multiplier: noise over sensitivity, in the norm that weighs each coordinate by 1 / scale.
-
-        Returns:
-          A new array of the same shape.
         """
 
     def add_laplace(self, value: FloatArray, scale: float, noise_multiplier: float) -> FloatArray:

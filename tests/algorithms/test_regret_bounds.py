@@ -8,12 +8,12 @@ from itertools import product
 
 import numpy as np
 import pytest
+from kernel_references import laplace_sum_quantile_reference
 from pools import KERNEL, SYMMETRIC, pool_of
 
 from bandana.algorithms.bandits.contextual.lin_ucb import LinUCBSettings
 from bandana.algorithms.bandits.contextual.oful import adar_oful, oful
 from bandana.algorithms.bandits.finite_arm.episodic_ucb import adap_klucb, adap_ucb, ucb
-from bandana.algorithms.bandits.finite_arm.indices_numba import laplace_sum_quantile_reference
 from bandana.algorithms.bandits.finite_arm.regret_bounds import (
     corollary_6_bound,
     elimination_bound,

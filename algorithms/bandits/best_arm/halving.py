@@ -12,20 +12,13 @@ from typing import NamedTuple
 import numpy as np
 
 from bandana.algorithms.bandits.best_arm.rules import noise_exponent, pooled_shares
-from bandana.algorithms.bandits.best_arm.top_two import FOREVER, gaussian, laplace
+from bandana.algorithms.bandits.best_arm.top_two import FOREVER, InEpisodes, Sensitive, gaussian, laplace
 from bandana.algorithms.decision import Decision
-from bandana.algorithms.protocol import BoolArray, FloatArray, IntArray, Record
-from bandana.privacy_core import Exact, Interval, Ledger, OpenPhase, PhaseSum
+from bandana.algorithms.protocol import BoolArray, FloatArray, IntArray
+from bandana.privacy_core import Exact, Interval, PhaseSum
 from bandana.privacy_core.checks import at_least
 
 _TILTS = np.geomspace(1e-2, 1e7, 1050)
-
-
-class Sensitive(NamedTuple):
-    """Sensitive state: exact statistics, which decisions never read."""
-
-    phase: OpenPhase
-    """The reward sum of the pulls under way."""
 
 
 class Released(NamedTuple):
@@ -48,7 +41,7 @@ class Released(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Halving:
+class Halving(InEpisodes):
     r"""Spends a budget in phases, in each of which all arms left are pulled equally often and the worse half goes.
 
     Of K arms s_1 = K, s_(p+1) = ceil(s_p / 2), and M = ceil(log2 K) phases leave one. In phase p each of the s_p arms is
@@ -79,9 +72,6 @@ class Halving:
       pools: whether all phases of an arm count, or the last one alone.
     """
 
-    n_actions: int
-    reward_range: Interval
-    sums: PhaseSum
     budget: int
     pools: bool
 
@@ -152,30 +142,10 @@ class Halving:
         released = Released(np.zeros(table), np.ones(table, dtype=bool), each, first, each.copy(), each.copy(), each.copy())
         return Sensitive(self.sums.init(n_reps)), released
 
-    def act(self, released: Released, context: FloatArray | None, step: int) -> IntArray:
-        """(n_reps,) the arm whose turn it is, or the recommended one."""
-        return released.arm.copy()
-
-    def hold(self, released: Released, actions: IntArray) -> IntArray:
-        """(n_reps,) its pulls left in this phase."""
-        return released.left.copy()
-
     def decide(self, released: Released) -> Decision:
         """The recommendation, and when the test ended; before its end the best estimate among the arms left."""
         best = np.where(released.active, released.mean, -np.inf).argmax(axis=1)
         return Decision(best, released.stopped.copy())
-
-    def absorb(self, sensitive: Sensitive, released: Released, record: Record, ledger: Ledger) -> tuple[Sensitive, Released]:
-        """Adds to the arm's sum; where its pulls are complete, releases it, and at a phase's end halves the arms."""
-        phase = self.sums.add(sensitive.phase, record.rewards[:, 0], record.n_records)
-        np.add(released.clock, record.n_records, out=released.clock)
-        np.subtract(released.left, record.n_records, out=released.left)
-        ended = np.flatnonzero(released.left == 0)
-        if len(ended):
-            phase, noisy, n_samples = self.sums.close(phase, ledger, None if len(ended) == ledger.n_reps else ended)
-            self.learn(released, ended, noisy / (n_samples * self.reward_range.width))
-            self._go_on(released, ended)
-        return Sensitive(phase), released
 
     def learn(self, released: Released, ended: IntArray, mean: FloatArray) -> None:
         """Takes the noisy means of ended pulls into the estimates."""

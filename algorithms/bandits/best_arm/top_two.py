@@ -8,8 +8,9 @@ Optimal best arm identification under differential privacy, DP-TT.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -53,7 +54,44 @@ class Released(NamedTuple):
 
 
 @dataclass(frozen=True)
-class TopTwo:
+class InEpisodes(ABC):
+    """Plays an arm for a public number of rounds, releases the sum of its rewards with noise, and goes on from there."""
+
+    n_actions: int
+    reward_range: Interval
+    sums: PhaseSum
+
+    @abstractmethod
+    def learn(self, released: Any, ended: IntArray, mean: FloatArray) -> None:
+        """Takes the noisy means of ended episodes into the estimates."""
+
+    @abstractmethod
+    def _go_on(self, released: Any, ended: IntArray) -> None:
+        """Says what the replicates play whose episode has ended, and for how long."""
+
+    def act(self, released: Any, context: FloatArray | None, step: int) -> IntArray:
+        """(n_reps,) the arm of the episode, or the recommended one."""
+        return np.asarray(released.arm.copy())
+
+    def hold(self, released: Any, actions: IntArray) -> IntArray:
+        """(n_reps,) rounds until the episode ends."""
+        return np.asarray(released.left.copy())
+
+    def absorb(self, sensitive: Sensitive, released: Any, record: Record, ledger: Ledger) -> tuple[Sensitive, Any]:
+        """Adds to the episode's sum; where it is complete, releases it, and ends the test or begins the next episode."""
+        phase = self.sums.add(sensitive.phase, record.rewards[:, 0], record.n_records)
+        np.add(released.clock, record.n_records, out=released.clock)
+        np.subtract(released.left, record.n_records, out=released.left)
+        ended = np.flatnonzero(released.left == 0)
+        if len(ended):
+            phase, noisy, n_samples = self.sums.close(phase, ledger, None if len(ended) == ledger.n_reps else ended)
+            self.learn(released, ended, noisy / (n_samples * self.reward_range.width))
+            self._go_on(released, ended)
+        return Sensitive(phase), released
+
+
+@dataclass(frozen=True)
+class TopTwo(InEpisodes):
     r"""Pulls a leader and its closest challenger in growing episodes until one arm is certainly the best.
 
     Every arm is pulled once. Then, at each episode's start, the rules name a leader, who may be the best arm, and a
@@ -90,9 +128,6 @@ class TopTwo:
       evenly: whether all arms are pulled equally often instead: a test with equal groups, by the same stopping rule.
     """
 
-    n_actions: int
-    reward_range: Interval
-    sums: PhaseSum
     rules: Rules
     share: float = 0.5
     evenly: bool = False
@@ -111,14 +146,6 @@ class TopTwo:
         )
         return Sensitive(self.sums.init(n_reps)), released
 
-    def act(self, released: Released, context: FloatArray | None, step: int) -> IntArray:
-        """(n_reps,) the arm of the episode, or the recommended one."""
-        return released.arm.copy()
-
-    def hold(self, released: Released, actions: IntArray) -> IntArray:
-        """(n_reps,) rounds until the episode ends."""
-        return released.left.copy()
-
     def decide(self, released: Released) -> Decision:
         """The recommendation, and when the test stopped."""
         return Decision(released.mean.argmax(axis=1), released.stopped.copy())
@@ -126,18 +153,6 @@ class TopTwo:
     def error_bound(self, means: FloatArray) -> float | None:
         """The probability that another arm than the best is recommended, at most; None where thresholds are scaled down."""
         return self.rules.error if self.rules.scale >= 1 else None
-
-    def absorb(self, sensitive: Sensitive, released: Released, record: Record, ledger: Ledger) -> tuple[Sensitive, Released]:
-        """Adds to the episode's sum; where it is complete, releases it, and stops or begins the next one."""
-        phase = self.sums.add(sensitive.phase, record.rewards[:, 0], record.n_records)
-        np.add(released.clock, record.n_records, out=released.clock)
-        np.subtract(released.left, record.n_records, out=released.left)
-        ended = np.flatnonzero(released.left == 0)
-        if len(ended):
-            phase, noisy, n_samples = self.sums.close(phase, ledger, None if len(ended) == ledger.n_reps else ended)
-            self.learn(released, ended, noisy / (n_samples * self.reward_range.width))
-            self._go_on(released, ended)
-        return Sensitive(phase), released
 
     def learn(self, released: Released, ended: IntArray, mean: FloatArray) -> None:
         """Takes the noisy means of ended episodes into the estimates."""

@@ -19,7 +19,7 @@ from bandana.algorithms.bandits.capri import projection
 from bandana.algorithms.bandits.capri.gathering import Gathering
 from bandana.algorithms.bandits.capri.projection import Projection, epoch_lengths
 from bandana.algorithms.bandits.capri.widths import Epoch, Width
-from bandana.algorithms.protocol import FloatArray, IntArray, Record
+from bandana.algorithms.protocol import DecidesEachRecord, FloatArray, IntArray, Record
 from bandana.algorithms.public_coins import uniform
 from bandana.algorithms.rkhs.pool import Pool
 from bandana.privacy_core import Interval, Ledger
@@ -82,11 +82,8 @@ class Plan(NamedTuple):
     """(n_points,) half-widths of the confidence intervals."""
 
 
-# --- the algorithm ---------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, eq=False)
-class ProjectedElimination:
+class ProjectedElimination(DecidesEachRecord):
     r"""CAPRI: epochs of ceil(sqrt T), then twice as many rounds each; users are given uniformly random active actions.
 
     At the end of an epoch of T_r rounds the sum of y_t v(w_t) over its users is released with Gaussian noise, f is estimated
@@ -271,10 +268,6 @@ class ProjectedElimination:
     @cached_property
     def _known_coins(self) -> dict[int, FloatArray]:
         return {}
-
-    def hold(self, released: Released, actions: IntArray) -> IntArray:
-        """(n_reps,) one round: the next user has another context."""
-        return np.ones(len(actions), dtype=np.int64)
 
     def absorb(self, sensitive: Sensitive, released: Released, record: Record, ledger: Ledger) -> tuple[Sensitive, Released]:
         """Adds the record to the epoch; where that ends, eliminates and plans the next one."""

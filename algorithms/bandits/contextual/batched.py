@@ -197,10 +197,7 @@ class BatchedLinUCB(LinUCB):
         and R_T <= D T.
 
         Args:
-          horizon: numbers of rounds, at most the algorithm's, any shape.
-
-        Returns:
-          in units of reward, the shape of `horizon`.
+          horizon: numbers of rounds, at most the algorithm's, any shape, which the regret has too, in units of reward.
 
         Raises:
           ValueError: `beta_scale` is below 1: then nothing is proved.

@@ -123,10 +123,7 @@ class GreedyRidge(LinUCB):
         where the noise enters as sqrt t / (kappa t): sqrt T in all.
 
         Args:
-          horizon: numbers of rounds, at most the algorithm's, any shape.
-
-        Returns:
-          in units of reward, the shape of `horizon`.
+          horizon: numbers of rounds, at most the algorithm's, any shape, which the regret has too, in units of reward.
 
         Raises:
           ValueError: `diversity` is not known.

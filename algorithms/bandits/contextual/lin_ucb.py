@@ -21,7 +21,7 @@ from bandana.algorithms.bandits.contextual.offers import (
     or_else,
     within_ball,
 )
-from bandana.algorithms.protocol import FloatArray, IntArray, Record
+from bandana.algorithms.protocol import DecidesEachRecord, FloatArray, IntArray, Record
 from bandana.algorithms.regression.noisy_sums import (
     NoisySums,
     exact_sums,
@@ -48,7 +48,7 @@ class Model(NamedTuple):
 
 
 @dataclass(frozen=True)
-class LinUCB:
+class LinUCB(DecidesEachRecord):
     r"""LinUCB on noisy sums of x x^T and y x, both released after every round.
 
     After t rounds theta, V and the width w are those of `PrivateRidge`, with C = B and one regression: with N_t and n_t the
@@ -152,10 +152,6 @@ class LinUCB:
         offered = None if context is None else self.offered(context)
         return optimistic(released.estimate, released.inverse, released.width, offered)
 
-    def hold(self, released: Model, actions: IntArray) -> IntArray:
-        """(n_reps,) one round: the next user has another context."""
-        return np.ones(len(actions), dtype=np.int64)
-
     def absorb(self, sensitive: Sensitive, released: Model, record: Record, ledger: Ledger) -> tuple[Sensitive, Model]:
         """Adds the record, releases the sums, and solves for theta."""
         value = JointGaussian.statistic(*self.contribution(record))
@@ -206,10 +202,7 @@ class LinUCB:
         and R_T <= D T. Where means are linear in x but for e, `inaccuracy`, the width has `misfit` more, and T rounds 2 e T.
 
         Args:
-          horizon: numbers of rounds, at most the algorithm's, any shape.
-
-        Returns:
-          in units of reward, the shape of `horizon`.
+          horizon: numbers of rounds, at most the algorithm's, any shape, which the regret has too, in units of reward.
 
         Raises:
           ValueError: `beta_scale` is below 1: then nothing is proved.

@@ -204,10 +204,7 @@ class LogisticUCB(LinUCB):
         Of order sqrt T in T; noise enters it by b = a + 2 q and by a, which is chosen of order q sqrt(log T).
 
         Args:
-          horizon: numbers of rounds, at most the algorithm's, any shape.
-
-        Returns:
-          in units of reward, the shape of `horizon`.
+          horizon: numbers of rounds, at most the algorithm's, any shape, which the regret has too, in units of reward.
 
         Raises:
           ValueError: `beta_scale` is below 1, or `floor` too small: then nothing is proved.

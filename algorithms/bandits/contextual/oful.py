@@ -30,7 +30,7 @@ from bandana.algorithms.bandits.contextual.offers import (
     within_ball,
 )
 from bandana.algorithms.papers.azize_basu import most_updates, reward_sum_sd
-from bandana.algorithms.protocol import FloatArray, IntArray, Record
+from bandana.algorithms.protocol import DecidesEachRecord, FloatArray, IntArray, Record
 from bandana.algorithms.regression import ridge_numba
 from bandana.algorithms.regression.noisy_sums import UP
 from bandana.privacy_core import (
@@ -54,9 +54,6 @@ PARTS: Mapping[str, Mapping[str, str]] = {
 own noise, or a factorized sum; R, B and the noise's quantile; the bound on the least eigenvalue, or that itself."""
 _ROUNDING = 1e-12
 """Slack on log-determinants: one that has grown by exactly 1 + C is not due."""
-
-
-# --- AdaR-OFUL -------------------------------------------------------------------------------------------------------
 
 
 class Released(NamedTuple):
@@ -83,7 +80,7 @@ class Released(NamedTuple):
 
 
 @dataclass(frozen=True)
-class RarelySwitchingOFUL:
+class RarelySwitchingOFUL(DecidesEachRecord):
     r"""OFUL that updates its estimate where the determinant of the Gram matrix has grown by a factor 1 + C.
 
     With V = lambda I + sum x_s x_s^T now and V_tau at the last update, a user is given argmax_x <theta, x> + w |x| in the
@@ -183,10 +180,6 @@ class RarelySwitchingOFUL:
         """(n_reps, d) x of the action that was played, of norm at most 1; 0 where a replicate is done."""
         return features_of(record)
 
-    def hold(self, released: Released, actions: IntArray) -> IntArray:
-        """(n_reps,) one round: the next user has another context."""
-        return np.ones(len(actions), dtype=np.int64)
-
     def absorb(self, sensitive: Sensitive, released: Released, record: Record, ledger: Ledger) -> tuple[Sensitive, Released]:
         """Adds the round to the block and to the Gram matrix; where the determinant has grown enough, updates."""
         x, y = self.chosen(record), centered(record, self.reward_range)
@@ -244,10 +237,7 @@ class RarelySwitchingOFUL:
         s the scale of the width and L_T the most updates that T rounds allow; and R_T <= D T.
 
         Args:
-          horizon: numbers of rounds, at most the algorithm's, any shape.
-
-        Returns:
-          in units of reward, the shape of `horizon`.
+          horizon: numbers of rounds, at most the algorithm's, any shape, which the regret has too, in units of reward.
 
         Raises:
           ValueError: `beta_scale` is below 1, or the width is that of `printed`: for these nothing is proved.

@@ -93,11 +93,8 @@ def batch_bound(algorithm: GrowingBatches, horizon: ArrayLike, means: ArrayLike)
 
     Args:
       algorithm: one of them. For DP-KLUCB at beta = 1 the bound is seldom below the largest gap times the horizon.
-      horizon: numbers of rounds, any shape.
+      horizon: numbers of rounds, any shape, which the regret has too, in units of reward.
       means: (n_arms,) mean rewards.
-
-    Returns:
-      in units of reward, the shape of `horizon`.
     """
     rounds = np.asarray(horizon, dtype=float)
     span = algorithm.reward_range

@@ -84,7 +84,6 @@ INDICES = (
     _imed(_PURE(f"{_SOURCE}, DP-IMED and Proposition 2", calibrations=("printed", "tight"))),
 )
 
-# --- with coins of the loop ---------------------------------------------------------------------------------------------
 
 _HU_HEGDE = "Hu and Hegde (2022), Near-optimal Thompson sampling-based algorithms for private stochastic bandits"
 _ASI = "Asi, Raman and Talwar (2025), Faster rates for private adversarial bandits"

@@ -15,10 +15,6 @@ import math
 
 import numpy as np
 from numba import njit
-from scipy.optimize import brentq
-
-from bandana.algorithms.lower_bounds.divergences import bernoulli_kl, private_kl
-from bandana.algorithms.protocol import FloatArray, IntArray
 
 _kernel = njit(cache=True, nogil=True, error_model="numpy")
 
@@ -131,18 +127,6 @@ def largest_mean(p, budget, epsilon):  # type: ignore[no-untyped-def]
             high = middle
 
 
-def largest_mean_reference(p: float, budget: float, epsilon: float) -> float:
-    """The same by a bracketing root finder on the infimum."""
-
-    def excess(q: float) -> float:
-        return float(bernoulli_kl(p, q) if math.isinf(epsilon) else private_kl(p, q, epsilon)) - budget
-
-    highest = math.nextafter(1.0, 0.0)
-    if p >= 1 or excess(highest) <= 0:
-        return 1.0
-    return float(brentq(excess, p, highest, xtol=1e-15, rtol=4 * np.finfo(float).eps))
-
-
 @_kernel
 def optimistic_arms(total, size, arm, left, clock, beta, epsilon, low, width, out):  # type: ignore[no-untyped-def]
     """out[r] = arm[r] in the middle of a batch, else the arm with the largest q, size d_epsilon(p, q) <= beta log t.
@@ -198,17 +182,3 @@ def least_divergent_arms(total, size, arm, left, epsilon, low, width, out):  # t
             if index < best_index:
                 best, best_index = a, index
         out[r] = best
-
-
-def index_reference(
-    total: FloatArray, size: FloatArray, clock: IntArray, beta: float, epsilon: float, low: float, width: float
-) -> tuple[FloatArray, FloatArray]:
-    """(n_reps, n_arms) indices of DP-KLUCB and of DP-IMED in NumPy, where every arm has a batch, for tests."""
-    p = np.clip((total / size - low) / width, 0.0, 1.0)
-    budget = beta * np.log(np.maximum(clock + 1, 2))[:, None] / size
-    largest = [
-        [largest_mean_reference(x, c, epsilon) for x, c in zip(*row, strict=True)] for row in zip(p, budget, strict=True)
-    ]
-    best = p.max(axis=1, keepdims=True)
-    apart = np.where(p == best, 0.0, bernoulli_kl(p, best) if math.isinf(epsilon) else private_kl(p, best, epsilon))
-    return np.array(largest), size * apart + np.log(size)

@@ -6,9 +6,6 @@ import math
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
-
-from bandana.algorithms.protocol import FloatArray, IntArray
 
 _kernel = njit(cache=True, nogil=True, error_model="numpy")
 
@@ -71,21 +68,3 @@ def finish_pulls(  # type: ignore[no-untyped-def]
         epoch[r] += 1
         arm[r] = first
         left[r] = FOR_EVER if n_active == 1 else epoch_length(n_active, epoch[r], failure, noise, scale)
-
-
-def epoch_length_reference(n_active: int, epoch: int, failure: float, noise: float, scale: float) -> int:
-    """The same in plain Python."""
-    gap = 2.0**-epoch
-    arms = n_active * epoch**2 / failure
-    wanted = scale * max(32 * math.log(8 * arms) / gap**2, 8 * math.log(4 * arms) * noise / gap)
-    return min(math.floor(wanted) + 1, int(FOR_EVER))
-
-
-def stay_active_reference(
-    mean: FloatArray, active: NDArray[np.bool_], epoch: IntArray, n: IntArray, failure: float, noise: float, width: float
-) -> NDArray[np.bool_]:
-    """(n_reps, n_arms) which arms stay after an epoch of n (n_reps,) pulls of each, in NumPy."""
-    arms = active.sum(axis=1) * epoch**2 / failure
-    radius = np.sqrt(np.log(8 * arms) / (2 * n)) + noise * np.log(4 * arms) / n
-    largest = np.max(mean, axis=1, where=active, initial=-np.inf)
-    return np.asarray(active & (mean >= (largest - 2 * width * radius)[:, None]))

@@ -7,8 +7,6 @@ import math
 import numpy as np
 from numba import njit
 
-from bandana.algorithms.protocol import FloatArray
-
 # Without the NumPy error model every division tests for zero, which keeps loops from being vectorized.
 _kernel = njit(cache=True, nogil=True, error_model="numpy")
 
@@ -77,14 +75,3 @@ def estimate(mean, deviation, reps, arm, noisy_sum, n, share, noise_variance, wi
         else:
             mean[r, a] = value
             deviation[r, a] = math.sqrt(variance)
-
-
-def estimate_reference(
-    mean: FloatArray, deviation: FloatArray, value: FloatArray, variance: FloatArray, combines: bool
-) -> tuple[FloatArray, FloatArray]:
-    """One arm's new mean and deviation in NumPy: (n_reps,) each, for an episode mean `value` of proxy `variance`."""
-    if not combines:
-        return value, np.sqrt(variance)
-    precision = 1 / deviation**2  # 0 before the first sample
-    total = precision + 1 / variance
-    return (precision * mean + value / variance) / total, 1 / np.sqrt(total)

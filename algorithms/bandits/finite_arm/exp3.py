@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bandana.algorithms.protocol import FloatArray, IntArray, Record
+from bandana.algorithms.protocol import DecidesEachRecord, FloatArray, IntArray, Record
 from bandana.privacy_core import Exact, Interval, Laplace, Ledger, OpenPhase, PhaseSum, Relation
 from bandana.privacy_core.checks import positive
 
@@ -38,7 +38,7 @@ class Released(NamedTuple):
 
 
 @dataclass(frozen=True)
-class BatchedExp3:
+class BatchedExp3(DecidesEachRecord):
     r"""Exponential weights on estimated losses; an arm is drawn for a batch of B rounds.
 
     A reward r in [low, high] is the loss (high - r) / (high - low). For each batch an arm is drawn from
@@ -116,10 +116,6 @@ class BatchedExp3:
         """(n_reps,) the batch's arm, or the one that the coin falls on."""
         bounds = np.cumsum(self.probabilities(released.loss), axis=1)[:, :-1]
         return np.where(released.left > 0, released.arm, (coins >= bounds).sum(axis=1))
-
-    def hold(self, released: Released, actions: IntArray) -> IntArray:
-        """(n_reps,) rounds until the next decision: one."""
-        return np.ones(len(actions), dtype=np.int64)
 
     def absorb(self, sensitive: Sensitive, released: Released, record: Record, ledger: Ledger) -> tuple[Sensitive, Released]:
         """Adds to the batch's sum; where the batch is complete, releases it and adds its loss to the arm's estimate."""

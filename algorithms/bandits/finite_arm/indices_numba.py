@@ -6,10 +6,6 @@ import math
 
 import numpy as np
 from numba import njit
-from scipy.optimize import brentq
-from scipy.special import lambertw, rel_entr
-
-from bandana.algorithms.protocol import FloatArray, IntArray
 
 _kernel = njit(cache=True, nogil=True, error_model="numpy")
 
@@ -39,17 +35,6 @@ def optimistic_arms(mean, deviation, tail, arm, left, clock, confidence, more, o
                 best_index = index
                 best = a
         out[r] = best
-
-
-def optimistic_arms_reference(
-    mean: FloatArray, deviation: FloatArray, tail: FloatArray, arm: IntArray, left: IntArray, clock: IntArray,
-    confidence: float, more: float,
-) -> IntArray:  # fmt: skip
-    """`optimistic_arms` in plain NumPy, for tests."""
-    logarithm = np.log(np.maximum(clock + 1, 2))
-    factor = np.sqrt(2.0 * confidence * (more + logarithm))
-    index = mean + factor[:, None] * deviation + (confidence * logarithm)[:, None] * tail
-    return np.where(left > 0, arm, np.argmax(index, axis=1))
 
 
 @_kernel
@@ -85,20 +70,6 @@ def largest_bernoulli_mean(p, budget):  # type: ignore[no-untyped-def]
     return max(1.0 - rest, p)
 
 
-def largest_bernoulli_mean_reference(p: float, budget: float) -> float:
-    """The same by a bracketing root finder."""
-    if p >= 1:
-        return 1.0
-
-    def excess(q: float) -> float:
-        return float(rel_entr(p, q) + rel_entr(1 - p, 1 - q)) - budget
-
-    highest = math.nextafter(1.0, 0.0)
-    if excess(highest) <= 0:
-        return 1.0
-    return p if budget == 0 else float(brentq(excess, p, highest, xtol=1e-15, rtol=4 * np.finfo(float).eps))
-
-
 @_kernel
 def laplace_sum_quantile(n_draws, level):  # type: ignore[no-untyped-def]
     r"""A y with P(L_1 + ... + L_m >= y) <= e^-level, for m = n_draws independent standard Laplace variables; 0 for none.
@@ -120,14 +91,6 @@ def laplace_sum_quantile(n_draws, level):  # type: ignore[no-untyped-def]
         if step <= 1e-15 * v:
             break
     return 2.0 * n_draws * math.sqrt(v * (1.0 + v))
-
-
-def laplace_sum_quantile_reference(n_draws: int, level: float) -> float:
-    """The same by Lambert's function: u = -W_{-1}(-2 e^(-2 - level / m)) / 2."""
-    if n_draws == 0 or level <= 0:
-        return 0.0
-    u = float(-lambertw(-2 * math.exp(-2 - level / n_draws), k=-1).real / 2)
-    return 2 * n_draws * math.sqrt(u * (u - 1))
 
 
 @_kernel
@@ -179,31 +142,6 @@ def kl_optimistic_arms(  # type: ignore[no-untyped-def]
                 best_index, best_uncut = index, uncut
                 best = a
         out[r] = best
-
-
-def kl_optimistic_arms_reference(
-    mean: FloatArray, deviation: FloatArray, tail: FloatArray, pulls: IntArray, arm: IntArray, left: IntArray,
-    clock: IntArray, confidence: float, low: float, width: float, pools: bool,
-) -> IntArray:  # fmt: skip
-    """The same in NumPy, without the short cut."""
-    level = (confidence * np.log(np.maximum(clock + 1, 2)))[:, None]
-    noise = np.broadcast_to(level, mean.shape)
-    if pools:
-        several = [
-            [laplace_sum_quantile_reference(n.bit_length(), x) if n > 1 else x for n in row]
-            for row, (x,) in zip(pulls.tolist(), level.tolist(), strict=True)
-        ]
-        noise = np.array(several)
-    uncut = (mean + noise * tail - low) / width
-    p = np.clip(uncut, 0.0, 1.0)
-    budget = np.where(np.isinf(deviation), np.inf, 4 * level * (deviation / width) ** 2)
-    index = [
-        [np.inf if np.isinf(c) else largest_bernoulli_mean_reference(x, c) for x, c in zip(*row, strict=True)]
-        for row in zip(p.tolist(), budget.tolist(), strict=True)
-    ]
-    is_best = np.array(index) == np.max(index, axis=1, keepdims=True)
-    uncut[np.isinf(deviation)] = np.inf
-    return np.where(left > 0, arm, np.argmax(np.where(is_best, uncut, -np.inf), axis=1))
 
 
 @_kernel
@@ -320,17 +258,3 @@ def tree_optimistic_arms(total, pulls, clock, confidence, scale, width, out):  #
                 best_index = index
                 best = a
         out[r] = best
-
-
-def tree_optimistic_arms_reference(
-    total: FloatArray, pulls: IntArray, clock: IntArray, confidence: float, scale: float, width: float
-) -> IntArray:
-    """`tree_optimistic_arms` in plain NumPy, for tests."""
-    level = confidence * np.log(np.maximum(clock + 1, 2))
-    noise = [
-        scale * laplace_sum_quantile_reference(int(t).bit_count(), x)
-        for t, x in zip(clock.tolist(), level.tolist(), strict=True)
-    ]
-    n = np.maximum(pulls, 1)
-    index = (total + np.array(noise)[:, None]) / n + width * np.sqrt(level[:, None] / (2 * n))
-    return np.asarray(np.argmax(np.where(pulls == 0, np.inf, index), axis=1))

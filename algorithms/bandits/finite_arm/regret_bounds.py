@@ -36,11 +36,8 @@ def episodic_bound(algorithm: EpisodicUCB, horizon: ArrayLike, means: ArrayLike)
 
     Args:
       algorithm: with doubling episodes.
-      horizon: numbers of rounds, any shape.
+      horizon: numbers of rounds, any shape, which the regret has too, in units of reward.
       means: (n_arms,) mean rewards.
-
-    Returns:
-      in units of reward, the shape of `horizon`.
 
     Raises:
       ValueError: episodes are single rounds.
@@ -90,11 +87,8 @@ def elimination_bound(algorithm: SuccessiveElimination, horizon: ArrayLike, mean
 
     Args:
       algorithm: DP-SE or its twin.
-      horizon: numbers of rounds, any shape.
+      horizon: numbers of rounds, any shape, which the regret has too, in units of reward.
       means: (n_arms,) mean rewards.
-
-    Returns:
-      in units of reward, the shape of `horizon`.
 
     Source: Sajed and Sheffet (2019), the proof of the regret of Algorithm 2, with the real lengths of epochs.
     """
@@ -129,11 +123,8 @@ def tree_bound(algorithm: TreeUCB, horizon: ArrayLike, means: ArrayLike) -> Floa
 
     Args:
       algorithm: DP-UCB or its twin.
-      horizon: numbers of rounds, any shape.
+      horizon: numbers of rounds, any shape, which the regret has too, in units of reward.
       means: (n_arms,) mean rewards.
-
-    Returns:
-      in units of reward, the shape of `horizon`.
 
     Raises:
       ValueError: `beta` is not above 2, for which nothing is proved.
@@ -174,15 +165,12 @@ def theorem_5_bound(
     it. First pulls of `printed` have a bonus for half a sample, which is more than their noise needs.
 
     Args:
-      horizon: numbers of rounds, any shape.
+      horizon: numbers of rounds, any shape, which the regret has too, in units of reward.
       means: (n_arms,) mean rewards.
       alpha: Renyi order.
       epsilon: Renyi divergence bound.
       beta: exploration, above 3.
       reward_range: declared range of a reward.
-
-    Returns:
-      in units of reward, the shape of `horizon`.
 
     Raises:
       ValueError: `beta` is not above 3, for which nothing is proved.
@@ -212,15 +200,12 @@ def corollary_6_bound(
     order sqrt(K T log T) + K sqrt((alpha / epsilon) log T), and log T in place of its root in Table 1.
 
     Args:
-      horizon: numbers of rounds, any shape.
+      horizon: numbers of rounds, any shape, which the regret has too, in units of reward.
       n_arms: K, at least 2.
       alpha: Renyi order.
       epsilon: Renyi divergence bound.
       beta: exploration, above 3.
       reward_range: declared range of a reward.
-
-    Returns:
-      in units of reward, the shape of `horizon`.
 
     Raises:
       ValueError: `beta` is not above 3, for which nothing is proved.
@@ -249,13 +234,10 @@ def ucb_bound(horizon: ArrayLike, means: ArrayLike, beta: float, reward_range: I
     (beta - 2) rounds. Auer et al. count pairs of counts, and have pi^2 / 3 at beta = 4 where this has 3.
 
     Args:
-      horizon: numbers of rounds, any shape.
+      horizon: numbers of rounds, any shape, which the regret has too, in units of reward.
       means: (n_arms,) mean rewards.
       beta: exploration, above 2.
       reward_range: declared range of a reward.
-
-    Returns:
-      in units of reward, the shape of `horizon`.
 
     Raises:
       ValueError: `beta` is not above 2, for which nothing is proved.

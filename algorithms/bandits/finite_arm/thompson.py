@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import ndtri
 
-from bandana.algorithms.protocol import FloatArray, IntArray, Record
+from bandana.algorithms.protocol import DecidesEachRecord, FloatArray, IntArray, Record
 from bandana.privacy_core import Exact, Gaussian, Interval, Ledger, OpenPhase, PhaseSum, Relation
 from bandana.privacy_core.checks import positive
 
@@ -45,7 +45,7 @@ class Released(NamedTuple):
 
 
 @dataclass(frozen=True)
-class BatchedThompson:
+class BatchedThompson(DecidesEachRecord):
     r"""Draws a mean for each arm from its posterior, given all noisy sums, and plays the arm with the largest draw.
 
     Every arm is played once; that is the first batch. Then posteriors stay what they are until some arm has been played as
@@ -109,10 +109,6 @@ class BatchedThompson:
         known = np.maximum(released.precision, np.finfo(float).tiny)
         draw = released.weighted / known + self.spread * ndtri(np.maximum(coins, _LEAST_COIN)) / np.sqrt(known)
         return np.where(released.clock < self.n_actions, released.clock, np.argmax(draw, axis=1))
-
-    def hold(self, released: Released, actions: IntArray) -> IntArray:
-        """(n_reps,) rounds until the next decision: one."""
-        return np.ones(len(actions), dtype=np.int64)
 
     def absorb(self, sensitive: Sensitive, released: Released, record: Record, ledger: Ledger) -> tuple[Sensitive, Released]:
         """Adds the reward to its arm's sum; where the batch is complete, releases all sums and updates the posteriors."""

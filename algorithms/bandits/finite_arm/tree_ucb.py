@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bandana.algorithms.bandits.finite_arm import indices_numba
-from bandana.algorithms.protocol import FloatArray, IntArray, Record
+from bandana.algorithms.protocol import DecidesEachRecord, FloatArray, IntArray, Record
 from bandana.privacy_core import Exact, Interval, Laplace, Ledger, Relation, Tree, TreeSum
 from bandana.privacy_core.checks import positive
 from bandana.privacy_core.sums import RunningState
@@ -39,7 +39,7 @@ class Released(NamedTuple):
 
 
 @dataclass(frozen=True)
-class TreeUCB:
+class TreeUCB(DecidesEachRecord):
     r"""UCB1 from noisy running sums: in every round the arm with the largest
 
         total_a / n_a + width sqrt(beta log t / (2 n_a)) + b q(m, beta log t) / n_a,
@@ -100,10 +100,6 @@ class TreeUCB:
             self.reward_range.width, chosen,
         )  # fmt: skip
         return chosen
-
-    def hold(self, released: Released, actions: IntArray) -> IntArray:
-        """(n_reps,) rounds until the next decision: one."""
-        return np.ones(len(actions), dtype=np.int64)
 
     def absorb(self, sensitive: Sensitive, released: Released, record: Record, ledger: Ledger) -> tuple[Sensitive, Released]:
         """Adds the reward in its arm's coordinate, and releases the node that the round completes."""

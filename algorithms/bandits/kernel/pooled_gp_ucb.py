@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bandana.algorithms.bandits.kernel.posterior_numba import first_of_the_largest, posterior
-from bandana.algorithms.protocol import FloatArray, IntArray, Record
+from bandana.algorithms.protocol import DecidesEachRecord, FloatArray, IntArray, Record
 from bandana.algorithms.rkhs.finite_sets import triangular_features
 from bandana.algorithms.rkhs.information_gain import gain_bounds
 from bandana.algorithms.rkhs.pool import Pool
@@ -56,7 +56,7 @@ class Released(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class PooledGPUCB:
+class PooledGPUCB(DecidesEachRecord):
     r"""GP-UCB on noisy counts N_a and noisy sums S_a of centered rewards, of each point a of a pool.
 
     With q_t a bound on the noise of every count after t rounds, and Y q_t on that of every sum, the weights are D_a = N_a +
@@ -163,10 +163,6 @@ class PooledGPUCB:
         """(n_reps or 1, n_actions) actions in the order in which equally good ones are taken; one row is all replicates'."""
         return np.arange(self.n_actions)[None] if self.preference is None else self.preference
 
-    def hold(self, released: Released, actions: IntArray) -> IntArray:
-        """(n_reps,) one round: the next user may bring another decision set."""
-        return np.ones(len(actions), dtype=np.int64)
-
     def absorb(self, sensitive: Sensitive, released: Released, record: Record, ledger: Ledger) -> tuple[Sensitive, Released]:
         """Adds the record, releases counts and sums, and looks at every point anew where it is time."""
         state, noisy, _ = self.sums.close(self.sums.add(sensitive.sum, self.contribution(record), record.n_records), ledger)
@@ -237,10 +233,7 @@ class PooledGPUCB:
         and R_T <= D T. The maximum information gain gamma_T of the pool is bounded from above by `gain_bounds`.
 
         Args:
-          horizon: numbers of rounds, at most the algorithm's, any shape.
-
-        Returns:
-          in units of reward, the shape of `horizon`.
+          horizon: numbers of rounds, at most the algorithm's, any shape, which the regret has too, in units of reward.
 
         Raises:
           ValueError: `beta_scale` is below 1: for narrower ellipsoids nothing is proved.

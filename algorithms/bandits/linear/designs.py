@@ -202,18 +202,6 @@ def away_steps(x, weights, inverse, leverage, tolerance, n_steps):  # type: igno
         weights[j] = 0.0 if is_dropped else weights[j] + step
 
 
-def multiplicative_reference(coordinates: FloatArray, n_steps: int) -> FloatArray:
-    """(k,) weights after `n_steps` of pi(a) <- pi(a) leverage(a) / d, which climbs to the same optimum, slowly (NumPy).
-
-    Source: Silvey, Titterington and Torsney (1978).
-    """
-    k, d = coordinates.shape
-    weights = np.full(k, 1 / k)
-    for _ in range(n_steps):
-        weights = weights * leverages(coordinates, inverse_of(coordinates, weights)) / d
-    return weights
-
-
 def reduced_support(coordinates: FloatArray, weights: FloatArray, limit: int) -> FloatArray:
     """Caratheodory: weights on at most `limit` = d(d+1)/2 of the vectors, with no leverage larger than before.
 

@@ -323,10 +323,7 @@ class PhasedElimination:
         over the rounds. It falls with l, so that phases of `most_rounds`, the most that they last, give the largest sum.
 
         Args:
-          horizon: numbers of rounds, any shape.
-
-        Returns:
-          in units of reward, the shape of `horizon`.
+          horizon: numbers of rounds, any shape, which the regret has too, in units of reward.
 
         Raises:
           ValueError: `beta_scale` is below 1, for which nothing is proved.
@@ -472,16 +469,13 @@ def theorem_8_bound(
     least 8 4^k log(8 K / delta) rounds, so l <= 1 + log_4(T / (8 log(8 K / delta))).
 
     Args:
-      horizon: numbers of rounds, any shape.
+      horizon: numbers of rounds, any shape, which the regret has too, in units of reward.
       n_arms: K.
       dimension: d.
       alpha: Renyi order.
       epsilon: Renyi divergence bound.
       delta: failure probability.
       reward_range: declared range of a reward.
-
-    Returns:
-      in units of reward, the shape of `horizon`.
 
     Source: Azize and Basu, Theorem 8 and Appendix C.3.
     """

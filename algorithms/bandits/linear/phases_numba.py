@@ -15,8 +15,6 @@ import math
 import numpy as np
 from numba import njit
 
-from bandana.algorithms.protocol import FloatArray
-
 _kernel = njit(cache=True, nogil=True, error_model="numpy")
 
 _GOLDEN = (math.sqrt(5) - 1) / 2
@@ -88,15 +86,6 @@ def eliminate(noisy, rows, reps, shift, predict, width, active, estimate):  # ty
             active[r, a] = active[r, a] and estimate[r, a] + width[a] >= best
 
 
-def eliminate_reference(
-    noisy: FloatArray, shift: FloatArray, predict: FloatArray, width: FloatArray, active: np.ndarray
-) -> tuple[FloatArray, np.ndarray]:
-    """(n_rows, n_arms) estimates, and which arms stay, in NumPy."""
-    found = (noisy - shift) @ predict.T
-    best = np.where(active, found - width, -np.inf).max(axis=1)
-    return found, active & (found + width >= best[:, None])
-
-
 @_kernel
 def _log_moment(rate, scales):  # type: ignore[no-untyped-def]
     """The Laplace variables' part, infinite where the product underflows: one logarithm for all of them."""
@@ -157,14 +146,6 @@ def laplace_samples(proxy, scales, log_term, target):  # type: ignore[no-untyped
     convex function over a concave one, so quasi-convex in kappa; without Laplace variables the best kappa is target / v.
     """
     return _smallest(1.001 * target / proxy, proxy, scales, log_term, target)
-
-
-def laplace_width_reference(proxy: float, scales: FloatArray, log_term: float, n_points: int = 20_001) -> float:
-    """`laplace_width` by trying lambda on a grid (NumPy)."""
-    high = min(math.sqrt(2 * log_term / proxy), 1 / max(float(np.abs(scales).max()), 1e-300))
-    rate = np.linspace(0, high, n_points)[1:-1]
-    moment = -np.log1p(-((rate[:, None] * scales) ** 2)).sum(axis=1)
-    return float(((rate**2 * proxy / 2 + moment + log_term) / rate).min())
 
 
 @_kernel

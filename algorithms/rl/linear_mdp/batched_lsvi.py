@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bandana.algorithms.mdp.models import LinearModel
-from bandana.algorithms.protocol import FloatArray, IntArray, Record
+from bandana.algorithms.protocol import DecidesEachRecord, FloatArray, IntArray, Record
 from bandana.algorithms.regression import ridge_numba
 from bandana.algorithms.regression.private_ridge import Regularizer, raise_eigenvalues, regularizer
 from bandana.algorithms.rl.linear_mdp import values_numba as kernels
@@ -66,7 +66,7 @@ class Released(NamedTuple):
 
 
 @dataclass(frozen=True)
-class BatchedLSVI:
+class BatchedLSVI(DecidesEachRecord):
     r"""LSVI-UCB on noisy statistics, in batches.
 
     At a look after k episodes, with N_h the noise of the matrices, |N_h| <= q with high probability, and at an update with
@@ -222,10 +222,6 @@ class BatchedLSVI:
                 in_turn = self.preference[np.arange(len(context)), in_turn]
             found = np.where(released.n_updates > 0, found, in_turn)
         return np.asarray(found)
-
-    def hold(self, released: Released, actions: IntArray) -> IntArray:
-        """(n_reps,) one record: the next user is in other states."""
-        return np.ones(len(actions), dtype=np.int64)
 
     def absorb(self, sensitive: Sensitive, released: Released, record: Record, ledger: Ledger) -> tuple[Sensitive, Released]:
         """Adds the episode; at a look releases the matrices, and where an update is due plans anew."""

@@ -88,10 +88,7 @@ def regret_bound(algorithm: BatchedLSVI, episodes: ArrayLike) -> FloatArray:
 
     Args:
       algorithm: with static batches, or with updates by determinants.
-      episodes: numbers of episodes, at most K, any shape.
-
-    Returns:
-      in units of reward, the shape of `episodes`.
+      episodes: numbers of episodes, at most K, any shape, which the regret has too, in units of reward.
 
     Raises:
       ValueError: nothing is proved of this algorithm.

@@ -12,8 +12,6 @@ import math
 import numpy as np
 from numba import njit
 
-from bandana.algorithms.protocol import FloatArray, IntArray
-
 _kernel = njit(cache=True, nogil=True, error_model="numpy")
 _TIE = 1e-9
 """That of `bandana.algorithms.ties`: a compiled function that used it from there would outlive a change of it."""
@@ -94,15 +92,6 @@ def responses(counts, sums, step, rows, values, center, features, out):  # type:
                         out[n, i] += total * features[s, a, i]
 
 
-def responses_reference(
-    counts: IntArray, sums: FloatArray, step: int, rows: IntArray, values: FloatArray, center: float, features: FloatArray
-) -> FloatArray:
-    """`responses` in plain NumPy, for tests."""
-    found = counts[rows, step].astype(float)
-    totals = sums[rows, step] + np.einsum("nsat,nt->nsa", found, values) - center * found.sum(axis=3)
-    return np.asarray(np.einsum("nsa,sad->nd", totals, features))
-
-
 @_kernel
 def improve(inverse, vector, step, rows, width, center, cap, features, preference, weights, policy, values):  # type: ignore[no-untyped-def]
     """Least squares at one step, its optimistic values, and the actions that attain them.
@@ -148,22 +137,3 @@ def improve(inverse, vector, step, rows, width, center, cap, features, preferenc
                 if index[a] >= largest - _TIE * abs(largest):
                     policy[r, step, s] = a
                     break
-
-
-def improve_reference(
-    inverse: FloatArray,
-    vector: FloatArray,
-    width: float,
-    center: float,
-    cap: float,
-    features: FloatArray,
-    preference: IntArray,
-) -> tuple[FloatArray, IntArray, FloatArray]:
-    """In NumPy, with preferences (n_rows, A): w (n_rows, d), the actions (n_rows, S) and the values (n_rows, S)."""
-    w = np.einsum("nij,nj->ni", inverse, vector)
-    square = np.einsum("sai,nij,saj->nsa", features, inverse, features)
-    index = center + np.einsum("sad,nd->nsa", features, w) + width * np.sqrt(np.maximum(square, 0.0))
-    largest = index.max(axis=2)
-    preferred = np.take_along_axis(index, preference[:, None, :], axis=2) >= (largest - _TIE * np.abs(largest))[..., None]
-    actions = np.take_along_axis(preference, preferred.argmax(axis=2), axis=1)
-    return w, np.asarray(actions), np.clip(largest, 0.0, cap)

@@ -14,7 +14,7 @@ import math
 import numpy as np
 from numba import njit
 
-from bandana.algorithms.protocol import FloatArray, IntArray
+from bandana.algorithms.protocol import FloatArray
 
 _TIE = 1e-9
 """`bandana.algorithms.ties.TIE`: a cached kernel must not read another module."""
@@ -116,42 +116,6 @@ def plan(  # type: ignore[no-untyped-def]
                 values[r, h, s] = min(max(largest, low[h]), high[h])
 
 
-def plan_reference(
-    features: FloatArray,
-    rewards: FloatArray,
-    block: IntArray,
-    center: FloatArray,
-    low: FloatArray,
-    high: FloatArray,
-    preference: IntArray,
-    estimate: FloatArray,
-    inverse: FloatArray,
-    width: FloatArray,
-) -> tuple[IntArray, FloatArray]:
-    """The same in NumPy: policy and values; features (n_states, n_actions, n_states, d), rewards (horizon, ., .)."""
-    horizon, n_states, _ = rewards.shape
-    n_reps = len(estimate)
-    policy = np.empty((n_reps, horizon, n_states), dtype=np.int64)
-    values = np.empty((n_reps, horizon + 1, n_states))
-    values[:, horizon] = high[horizon]
-    for h in range(horizon - 1, -1, -1):
-        b = block[h]
-        if b < 0:
-            q = np.broadcast_to(rewards[h] + high[h + 1], (n_reps, *rewards[h].shape))
-        else:
-            x = np.einsum("satd,rt->rsad", features, values[:, h + 1] - center[b])
-            square = np.einsum("rsai,rij,rsaj->rsa", x, inverse[:, b], x)
-            q = rewards[h] + center[b] + np.einsum("rsad,rd->rsa", x, estimate[:, b])
-            q = q + width[:, b, None, None] * np.sqrt(np.maximum(square, 0.0))
-        largest = q.max(axis=2)
-        is_best = q >= (largest - _TIE * np.abs(largest))[:, :, None]
-        order = np.broadcast_to(preference[:, None], q.shape)
-        first = np.take_along_axis(is_best, order, axis=2).argmax(axis=2)
-        policy[:, h] = np.take_along_axis(order, first[:, :, None], axis=2)[:, :, 0]
-        values[:, h] = np.clip(largest, low[h], high[h])
-    return policy, values
-
-
 @_kernel
 def contribute(features, steps, center, norm_bound, value_bound, values, states, actions, out):  # type: ignore[no-untyped-def]
     """out[r, b] = (x x^T, y x) of one episode at the step of block b: x = phi_(V - c)(s_h, a_h), y = V(s_(h+1)) - c.
@@ -192,28 +156,6 @@ def regressor(features, value, center, norm_bound, n_states, x):  # type: ignore
         factor = norm_bound / math.sqrt(square)
         for i in range(d):
             x[i] *= factor
-
-
-def contribute_reference(
-    features: FloatArray,
-    steps: IntArray,
-    center: FloatArray,
-    norm_bound: FloatArray,
-    value_bound: FloatArray,
-    values: FloatArray,
-    states: IntArray,
-    actions: IntArray,
-) -> FloatArray:
-    """The same in NumPy: (n_reps, n_blocks, d, d + 1)."""
-    found = []
-    for b, h in enumerate(steps):
-        after = values[:, h + 1] - center[b]
-        x = np.einsum("rtd,rt->rd", features[states[:, h], actions[:, h]], after)
-        norm = np.linalg.norm(x, axis=1, keepdims=True)
-        x = x * np.minimum(1.0, norm_bound[b] / np.maximum(norm, 1e-300))
-        y = np.clip(after[np.arange(len(x)), states[:, h + 1]], -value_bound[b], value_bound[b])
-        found.append(x[:, :, None] * np.concatenate([x, y[:, None]], axis=1)[:, None, :])
-    return np.stack(found, axis=1)
 
 
 @_kernel
@@ -287,41 +229,3 @@ def contribute_weighted(  # type: ignore[no-untyped-def]
                     out[r, n + b, i, j] = z[i] * z[j]
                 out[r, b, i, d] = weight * y * x[i]
                 out[r, n + b, i, d] = u * z[i]
-
-
-def weights_reference(
-    features: FloatArray,
-    steps: IntArray,
-    center: FloatArray,
-    square_center: FloatArray,
-    most: FloatArray,
-    floor: FloatArray,
-    top: FloatArray,
-    spread: FloatArray,
-    estimate: FloatArray,
-    inverse: FloatArray,
-    check_width: FloatArray,
-    square_width: FloatArray,
-    values: FloatArray,
-    states: IntArray,
-    actions: IntArray,
-) -> FloatArray:
-    """(n_reps, n) the 1 / s^2 of `contribute_weighted`, in NumPy, where no bound cuts."""
-    n, found = len(steps), []
-    for b, h in enumerate(steps):
-        rows = features[states[:, h], actions[:, h]]
-        centered = values[:, h + 1] - center[b]
-        x = np.einsum("rtd,rt->rd", rows, centered)
-        z = np.einsum("rtd,rt->rd", rows, centered**2 - square_center[b])
-        x_norm, z_norm = (
-            np.sqrt(np.maximum(np.einsum("ri,rij,rj->r", v, inverse[:, i], v), 0.0)) for v, i in ((x, b), (z, n + b))
-        )
-        mean = np.clip((x * estimate[:, b]).sum(axis=1), -most[b], most[b])
-        square = np.clip((z * estimate[:, n + b]).sum(axis=1) + square_center[b], 0.0, most[b] ** 2)
-        error = np.minimum(most[b] ** 2, 2 * most[b] * check_width[:, b] * x_norm)
-        error += np.minimum(most[b] ** 2, square_width[:, b] * z_norm)
-        variance = square - mean**2 + error
-        if spread[b] > 0:
-            variance = np.array([proxy(each, spread[b]) for each in variance])
-        found.append(1 / np.clip(variance, floor[b], top[b]))
-    return np.stack(found, axis=1)

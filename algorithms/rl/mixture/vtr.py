@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bandana.algorithms.mdp.models import MixtureModel
-from bandana.algorithms.protocol import FloatArray, IntArray, Record
+from bandana.algorithms.protocol import DecidesEachRecord, FloatArray, IntArray, Record
 from bandana.algorithms.regression.noise_norms import NoiseNorms
 from bandana.algorithms.regression.private_ridge import PrivateRidge, Regularizer
 from bandana.algorithms.rl.mixture import value_targets_numba
@@ -54,7 +54,7 @@ class Released(NamedTuple):
 
 
 @dataclass(frozen=True)
-class UCRLVTR:
+class UCRLVTR(DecidesEachRecord):
     r"""UCRL-VTR on noisy sums of x x^T and y x for each step, all released at once after every episode.
 
     Before episode k the values V_h of all steps are planned backwards: with c the center of a step's `targets`, x =
@@ -163,10 +163,6 @@ class UCRLVTR:
     def act(self, released: Released, context: IntArray, step: int) -> IntArray:
         """(n_reps,) the policy's actions in the states (n_reps,)."""
         return np.asarray(released.policy[np.arange(len(context)), step, context])
-
-    def hold(self, released: Released, actions: IntArray) -> IntArray:
-        """(n_reps,) episodes until the next decision: one."""
-        return np.ones(len(actions), dtype=np.int64)
 
     def contribution(self, released: Released, record: Record) -> FloatArray:
         """(n_reps, n_blocks, d, d + 1) of the record, within the bounds that the noise is made for."""
@@ -305,10 +301,7 @@ class UCRLVTR:
         (1 + K / (d lambda))^d, which the printed logarithm covers for lambda >= 1 / (d H).
 
         Args:
-          horizon: numbers of episodes, at most the algorithm's, any shape.
-
-        Returns:
-          in units of reward, the shape of `horizon`.
+          horizon: numbers of episodes, at most the algorithm's, any shape, which the regret has too, in units of reward.
 
         Raises:
           ValueError: nothing is proved of this algorithm; the message says why.

@@ -48,10 +48,7 @@ def regret_bound(algorithm: UCBVI, episodes: ArrayLike) -> FloatArray:
 
     Args:
       algorithm: with the proved width.
-      episodes: numbers of episodes, at most K, any shape.
-
-    Returns:
-      in units of reward, the shape of `episodes`.
+      episodes: numbers of episodes, at most K, any shape, which the regret has too, in units of reward.
 
     Raises:
       ValueError: nothing is proved of this algorithm.

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bandana.algorithms.protocol import FloatArray, IntArray, Record
+from bandana.algorithms.protocol import DecidesEachRecord, FloatArray, IntArray, Record
 from bandana.algorithms.rl.tabular import planning_numba as kernels
 from bandana.algorithms.rl.tabular.statistics import Errors, Layout
 from bandana.privacy_core import Interval, Ledger, LocalSum, PrivateSum
@@ -56,7 +56,7 @@ class Released(NamedTuple):
 
 
 @dataclass(frozen=True)
-class UCBVI:
+class UCBVI(DecidesEachRecord):
     r"""Optimistic value iteration on noisy counts.
 
     A row of the statistics (`bandana.algorithms.rl.tabular.statistics`) has for each h, s, a noisy counts m^(s') of next
@@ -187,10 +187,6 @@ class UCBVI:
             return np.asarray(released.policy[rows, step, context])
         in_turn = released.clock // min(self.n_actions**step, 2**62) % self.n_actions
         return np.asarray(in_turn if self.preference is None else self.preference[rows, in_turn])
-
-    def hold(self, released: Released, actions: IntArray) -> IntArray:
-        """(n_reps,) one record: the next user is in other states."""
-        return np.ones(len(actions), dtype=np.int64)
 
     def absorb(self, sensitive: Sensitive, released: Released, record: Record, ledger: Ledger) -> tuple[Sensitive, Released]:
         """Adds the episode; releases its message, or at a look what came since the last one; plans anew at a look."""

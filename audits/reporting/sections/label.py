@@ -84,9 +84,6 @@ def related(document: Document) -> list[Block]:
     return [paragraph([span("Part of the report: "), *(part for parts in said for part in parts)])]
 
 
-# --- the promises ----------------------------------------------------------------------------------------
-
-
 def _promises(document: Document, found: list[Promise]) -> Block:
     audits = {audit["label"]: audit for audit in document["audits"]}
     own = {entry["label"]: entry["path"] for entry in document["related"]} if document["kind"] != "audit" else {}
@@ -145,9 +142,6 @@ def _numbers(promise: Promise, audit: dict[str, Any] | None) -> list[Cell]:
         at_least(measured["unconditional"]),
         at_least(measured["gaussian"]),
     ]
-
-
-# --- the facts -------------------------------------------------------------------------------------------
 
 
 def _facts(document: Document, found: list[Promise]) -> list[tuple[str, str]]:

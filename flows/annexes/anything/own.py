@@ -125,9 +125,6 @@ class Loaded:
         return {"kind": self.kind, "name": self.label, **digest}
 
 
-# --- loading -------------------------------------------------------------------------------------------------------
-
-
 def load(reference: str, arms: int | None = None) -> Loaded:
     """Loads a user's algorithm or function.
 
@@ -262,9 +259,6 @@ def blamed_on(path: Path, option: str = "--algorithm") -> Iterator[None]:
             raise
         where = f"{path}:{lines[-1]}" if lines else str(path)
         raise SpecError(f"{option}: {where}: {type(error).__name__}: {error}") from error
-
-
-# --- the audit -----------------------------------------------------------------------------------------------------
 
 
 def audit_own(request: Request, given: Loaded | None = None) -> tuple[Loaded, Outcome]:
@@ -425,9 +419,6 @@ def _check_rounds(request: Request, least: int) -> None:
     for probe in request.probes:
         if not 0 <= probe < request.rounds:
             raise SpecError(f"--probe must lie in [0, {request.rounds}), the rounds of a replay, got {probe}")
-
-
-# --- what is written -----------------------------------------------------------------------------------------------
 
 
 def write_evidence(loaded: Loaded, outcome: Outcome, request: Request, folder: Path) -> tuple[Path, dict[str, Any]]:

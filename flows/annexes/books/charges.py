@@ -109,10 +109,6 @@ def charge_extra(extra: Extra) -> None:
 def check_affords(blocks: Iterable[Block], extras: Iterable[Extra] = ()) -> None:
     """Refuses a whole run, all its cells and replications together, before any work starts; nothing is charged yet.
 
-    Args:
-      blocks: that are not played yet.
-      extras: other releases on the same rows.
-
     Raises:
       BookError: some budget does not cover the blocks, or a book cannot be used.
       SpecError: some rows have a book that the spec leaves out.

@@ -4,8 +4,8 @@ from bandana.flows.annex import Annex
 
 ANNEX = Annex(
     plugs={
-        "commands": {"verify": f"{__name__}.commands_verify:verify", "bundle": f"{__name__}.commands_bundle:bundle"},
-        "groups": {"key": f"{__name__}.commands_bundle:key"},
+        "commands": {"verify": f"{__name__}.commands:verify", "bundle": f"{__name__}.commands:bundle"},
+        "groups": {"key": f"{__name__}.commands:key"},
         "reports": {"registry": f"{__name__}.registry.draft:draft"},
     },
     pages=("docs/evidence.md", "docs/how-to/verify-evidence.md"),

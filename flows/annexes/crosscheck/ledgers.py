@@ -92,11 +92,7 @@ class CatalogCases(NamedTuple):
 
 
 def catalog_cases(entries: Sequence[Entry] = CATALOG) -> CatalogCases:
-    """The ledgers of live runs of catalog entries: each private one in all its calibrations, at three privacy levels.
-
-    Args:
-      entries: catalog lines.
-    """
+    """The ledgers of live runs of catalog entries: each private one in all its calibrations, at three privacy levels."""
     cases, not_private, refused = [], [], []
     for entry in entries:
         name = entry.label

@@ -103,11 +103,7 @@ def keeps_order(row: Row) -> bool:
 
 
 def sections(document: dict[str, Any]) -> list[dict[str, Any]]:
-    """Sections of the page: dictionaries `id`, `part`, `title` and `blocks`; figures hold their SVG text.
-
-    Args:
-      document: a valid leaderboard.
-    """
+    """Sections of the page: dictionaries `id`, `part`, `title` and `blocks`; figures hold their SVG text."""
     found = [("best", "Best at each level of privacy", _best(document))]
     found += [(f"problem-{problem['name']}", problem["title"], _problem(problem)) for problem in document["problems"]]
     found += [

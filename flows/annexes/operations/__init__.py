@@ -5,11 +5,11 @@ from bandana.flows.annex import Annex
 ANNEX = Annex(
     plugs={
         "commands": {
-            "serve": f"{__name__}.commands_serve:serve",
-            "account": f"{__name__}.commands_team:account",
-            "share": f"{__name__}.commands_team:share",
-            "prune": f"{__name__}.commands_upkeep:prune",
-            "doctor": f"{__name__}.commands_upkeep:doctor",
+            "serve": f"{__name__}.commands:serve",
+            "account": f"{__name__}.commands:account",
+            "share": f"{__name__}.commands:share",
+            "prune": f"{__name__}.commands:prune",
+            "doctor": f"{__name__}.commands:doctor",
         },
         "steps": {"fresh": f"{__name__}.fresh_nights:add_tonight"},
     },

@@ -144,9 +144,6 @@ def _strongest(request: Request) -> Pair:
     return request.canaries[promises.index(max(promises))]
 
 
-# --- what is stored -----------------------------------------------------------------------------------------------
-
-
 def _begin(place: Path, night: str, claims: NightlyClaims) -> dict[str, Any]:
     """What is settled before the first replay, now or when this night was begun: its seed, and whom it learns from."""
     path = place / f"{night}.begun"

@@ -72,9 +72,6 @@ class Comparison(NamedTuple):
     columns: tuple[Column, ...]
 
 
-# --- what can be given -------------------------------------------------------------------------------------------------
-
-
 def option(parameter: str) -> str:
     """The command line's name for a parameter."""
     return f"--set {parameter}" if parameter in _SET else _OPTIONS.get(parameter, f"--{parameter.replace('_', '-')}")
@@ -225,9 +222,6 @@ def _problem(entry: Entry, values: Values) -> tuple[Problem, Data]:
         return Problem(n, span, rounds, dimension=d, kernel=SMOOTH, pool=pool), data
     kernel = POOL_KERNEL if kind == KERNEL else None
     return Problem(n, span, rounds, dimension=d, kernel=kernel), sphere_table(rounds, n, d, span, seed)
-
-
-# --- what is shown ------------------------------------------------------------------------------------------------------
 
 
 def document(found: list[Comparison]) -> dict[str, Any]:

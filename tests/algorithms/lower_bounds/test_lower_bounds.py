@@ -10,7 +10,7 @@ from scipy.stats import binom, norm
 from bandana.algorithms import catalog
 from bandana.algorithms.catalog import find
 from bandana.algorithms.environments.tables import RewardTable
-from bandana.algorithms.lower_bounds import contextual, episodes, finite_arms, linear_arms
+from bandana.algorithms.lower_bounds import contextual, episodes, finite_arms
 from bandana.algorithms.lower_bounds.divergences import bernoulli_kl, local_kl, private_kl
 from bandana.algorithms.lower_bounds.lower_bound import Privacy, Reach
 from bandana.algorithms.lower_bounds.selection import lower_bound
@@ -157,10 +157,10 @@ def test_private_minimax_bounds_grow_as_privacy_does():
 
 
 def test_linear_arms_are_unrelated_ones_at_worst():
-    found = linear_arms.minimax_bound(GRID, 3, UNIT, Privacy(epsilon=0.1))
+    found = finite_arms.linear_minimax_bound(GRID, 3, UNIT, Privacy(epsilon=0.1))
     assert found.values == pytest.approx(finite_arms.minimax_bound(GRID, 3, UNIT, Privacy(epsilon=0.1)).values)
     assert "d = 3" in found.text
-    assert linear_arms.minimax_bound(GRID, 1, UNIT, Privacy()) is None
+    assert finite_arms.linear_minimax_bound(GRID, 1, UNIT, Privacy()) is None
 
 
 # --- users who bring contexts, and episodes --------------------------------------------------------------------------------

@@ -40,28 +40,6 @@ def test_renyi_noise_meets_its_claim_with_equality(alpha, epsilon):
         assert GaussianDP(mu).rdp(alpha) == pytest.approx(epsilon)
 
 
-def test_table_1_of_azize_and_basu():
-    """At T = e^4 and K T = e^4 K: logarithms are whole numbers at K = e^0 = 1."""
-    horizon, root = math.exp(4.0), math.exp(2.0)
-    first = azize_basu.table_1_rate("adar-ucb", horizon, 3, 2, 8.0, 2.0)
-    assert first[:2] == pytest.approx((root * math.sqrt(12), 3 * 2 * 4))
-    second = azize_basu.table_1_rate("adar-gope", horizon, 1, 2, 8.0, 2.0)
-    assert second[:2] == pytest.approx((root * math.sqrt(8), 2 * 4 * 8))
-    third = azize_basu.table_1_rate("adar-oful", np.array([horizon, 1.0]), 3, 2, 8.0, 2.0)
-    assert third.without_privacy == pytest.approx([2 * 4 * root, 0])
-    assert third.cost_of_privacy == pytest.approx([2 * 4 * 16, 0])
-    assert all(word in rate.text for rate, word in ((first, "Corollary 6"), (second, "Theorem 8"), (third, "Theorem 10")))
-    with pytest.raises(ValueError, match="algorithm must be adar-ucb, adar-gope or adar-oful, got 'ucb'"):
-        azize_basu.table_1_rate("ucb", 10, 2, 2, 2.0, 1.0)
-
-
-def test_lin_priv_pays_the_root_of_the_horizon():
-    claimed, right = (azize_basu.lin_priv_rate(math.exp(4.0), 3, 2, 0.5, claimed=is_claimed) for is_claimed in (True, False))
-    assert claimed.cost_of_privacy == pytest.approx(3 * 2 * 4 / 0.5)
-    assert right.cost_of_privacy == pytest.approx(3 * 2 * math.exp(2.0) / 0.5)
-    assert claimed.without_privacy == right.without_privacy == pytest.approx(2 * math.exp(2.0))
-
-
 def test_the_number_of_updates_of_oful():
     assert azize_basu.most_updates(5, 10**5, 1.0, 1.0) == 71
     for updates, gain in ((10, "1.8"), (40, "2.8"), (71, "3.5")):

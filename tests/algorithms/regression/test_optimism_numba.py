@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from kernel_references import optimistic_actions_reference
 from random_matrices import positive_definite
 
-from bandana.algorithms.regression.optimism_numba import optimistic_actions, optimistic_actions_reference
+from bandana.algorithms.regression.optimism_numba import optimistic_actions
 from bandana.algorithms.ties import TIE
 
 shapes = st.tuples(st.sampled_from([1, 4, 63, 64, 130]), st.integers(2, 12), st.integers(1, 7), st.integers(0, 10**6))

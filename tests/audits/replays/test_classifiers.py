@@ -10,10 +10,8 @@ from bandana.audits.replays.classifiers import (
     learn_counts,
     learn_logistic,
     learn_stumps,
-    low_order_bits,
-    low_order_names,
-    score_outputs,
 )
+from benchmarks.raw_outputs import low_order_bits, low_order_names, score_outputs
 
 
 def test_counts_by_hand():

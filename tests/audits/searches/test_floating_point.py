@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
+from floating_point import Finding, examine
 
-from bandana.audits.searches.floating_point import Finding, examine
 from bandana.privacy_core import ReproducibleNoise, SecureNoise
 
 N, LEVEL = 100_000, 0.05

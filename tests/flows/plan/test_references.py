@@ -16,8 +16,7 @@ from bandana.flows.plan.roles import Role
 from bandana.flows.problems.kinds import environments_of
 from bandana.flows.results.comparisons import comparisons, twin_of
 from bandana.flows.spec.spec import parse_spec
-from bandana.flows.work.coins import with_coins
-from bandana.flows.work.replicates import play
+from bandana.flows.work.replicates import play, with_coins
 
 TREE = {
     "name": "small", "seed": 3, "horizon": 300, "replications": 6, "block_size": 6,

@@ -9,8 +9,8 @@ import yaml
 from small_spec import SMALL
 
 from bandana.flows.plan.plan import cells_of
+from bandana.flows.results.summaries import dataset_record
 from bandana.flows.spec.spec import load_spec
-from bandana.flows.tracking.dataset_record import dataset_record
 
 
 @pytest.fixture

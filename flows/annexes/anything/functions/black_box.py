@@ -70,8 +70,6 @@ def replay(play: Play, table: Table, n_replays: int, seed: np.random.SeedSequenc
     return Played(np.concatenate(rows), np.repeat(np.arange(len(sizes)), sizes))
 
 
-# --- scores learned from actions -----------------------------------------------------------------------------------
-
 Scorer = Callable[[IntArray], FloatArray]
 _MOST_LEARNED = 40_000
 
@@ -99,9 +97,6 @@ def _trees(data: IntArray, neighbor: IntArray, record: int) -> Scorer:
 
     trees = learn_trees(columns(data), columns(neighbor), rounds=40, least_in_leaf=16, shrinkage=0.5)
     return lambda actions: trees(columns(actions))
-
-
-# --- the audit -----------------------------------------------------------------------------------------------------
 
 
 def _chosen(

@@ -30,9 +30,6 @@ Shape = tuple[int, int]
 """Rounds and arms."""
 
 
-# --- how it is called ----------------------------------------------------------------------------------------------
-
-
 class RewardStream:
     """Rewards that are read as they are earned: each round once, the played arm only.
 
@@ -147,9 +144,6 @@ def _is_batched(caller: Caller, shape: Shape, span: Interval) -> bool:
         f"it must return whole numbers of shape ({n_reps}, {shape[0]}) for rewards of shape {rewards.shape}, or of shape "
         f"({shape[0]},) for those of one run, {shape}; got {shown[0]}, and {shown[1]}"
     )
-
-
-# --- what it plays -------------------------------------------------------------------------------------------------
 
 
 def _checked_actions(actions: np.ndarray, shape: tuple[int, ...], n_arms: int, who: str) -> IntArray:

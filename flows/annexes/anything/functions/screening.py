@@ -158,9 +158,6 @@ def _events(drawn: Drawn) -> list[_Event]:
     return [_Event.of(switch, is_arm=False), *(_Event.of(actions == arm, is_arm=True) for arm in arms)]
 
 
-# --- the score -----------------------------------------------------------------------------------------------------
-
-
 def features(drawn: Drawn, record: int) -> FloatArray:
     """(n, columns) what an adversary sees who knows all rewards but the record's.
 

@@ -33,9 +33,6 @@ _CORRELATED = 6.5
 """Standard deviations by which one output may resemble the next; exceeded by chance with probability below 1e-10."""
 
 
-# --- the choice ----------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Contender:
     """A score with a method that bounds it, and the bound that they promise.
@@ -73,9 +70,6 @@ def promised(data: FloatArray, neighbor: FloatArray, quantity: Quantity, level: 
     return methods.bound(method, rounded(data), rounded(neighbor), level, **parameters)
 
 
-# --- the reach -----------------------------------------------------------------------------------------------------
-
-
 def reach_of(quantity: Quantity, seed: int, level: float, n: int, share: float = 1.0) -> float:
     """The largest bound from n outputs a side of which a share of the neighbor's could not come from the data set."""
     telltale = np.zeros(n)
@@ -104,9 +98,6 @@ def rarest_event(quantity: Quantity, limit: float, seed: int, level: float, n_ru
         else:
             low = middle + 1
     return float(shares[low]) if low < len(shares) else None
-
-
-# --- independence --------------------------------------------------------------------------------------------------
 
 
 def check_order(scores: FloatArray) -> None:

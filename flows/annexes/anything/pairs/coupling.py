@@ -160,9 +160,6 @@ def differ(data: list[Any], neighbor: list[Any]) -> bool:
     return bool(set(data) - set(neighbor) and set(neighbor) - set(data))
 
 
-# --- the seeds that a call hands to generators -----------------------------------------------------------------------
-
-
 class Seeds:
     """Notes the seeds that own code hands to generators, wherever it imported what makes them."""
 

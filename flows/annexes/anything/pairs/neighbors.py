@@ -44,9 +44,6 @@ class Neighborhood:
     words: str
 
 
-# --- data sets without some records --------------------------------------------------------------------------------
-
-
 def n_records(data: object) -> int:
     """How many records a data set has: rows of an array, entries of a list, or the length of all columns of a dictionary.
 
@@ -167,9 +164,6 @@ def _columns(data: object, n: int) -> list[FloatArray]:
     return [column for column in table if np.isfinite(column).all()]
 
 
-# --- tables with all rewards of a user replaced --------------------------------------------------------------------
-
-
 def users_of(given: Any, n_rounds: int) -> list[Hashable]:
     """Whose each round is.
 
@@ -265,9 +259,6 @@ def _replaced(base: FloatArray, rounds: list[int], sides: Sides) -> Tables:
         table[rounds] = rewards
         tables.append(RewardTable(table, wide))
     return tables[0], tables[1]
-
-
-# --- the most telling one ------------------------------------------------------------------------------------------
 
 
 def most_telling(tried: Neighborhood, n_runs: int, seed: int, seconds: float) -> tuple[Subject, str]:

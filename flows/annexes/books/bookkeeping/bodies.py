@@ -132,9 +132,6 @@ _MODELS: dict[str, type[Body]] = {
 def body_of(entry: Entry) -> Any:
     """The body of an entry, checked.
 
-    Returns:
-      The model of its kind.
-
     Raises:
       BookError: a field is missing or not as it must be; the message names the entry and the field.
     """

@@ -131,9 +131,6 @@ class BudgetBook:
     def check_seen(self, receipts: Iterable[tuple[Receipt, str]]) -> int:
         """Checks that entries which others saw of it are still there; returns how many there were.
 
-        Args:
-          receipts: what was seen, and by whom.
-
         Raises:
           BookError: one is gone, or another is in its place.
         """

@@ -367,9 +367,6 @@ def stretches(values: Hashes, length: int) -> Hashes:
     return np.minimum(forwards, backwards)
 
 
-# --- notes of a data folder ------------------------------------------------------------------------------------------
-
-
 @lru_cache(maxsize=2)
 def table_of(content: bytes, name: str) -> Table:
     """`read`, of the files that are in use."""

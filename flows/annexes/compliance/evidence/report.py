@@ -177,9 +177,6 @@ def _check_entry(entry: Mapping[str, Any], evidence: Path) -> Iterator[Line]:
         yield Line(f"{label}: {', '.join(rest)}", "stated", "no such fields", False)
 
 
-# --- regret --------------------------------------------------------------------------------------------------------
-
-
 def _check_regret(document: Mapping[str, Any], blocks: Sequence[Path]) -> list[Line]:
     """The regret of each cell, recomputed from blocks of replicates."""
     benchmark = document.get("benchmark") or {"cells": [], "grid": []}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import kernel_references
 import numpy as np
 import pytest
 from hypothesis import given
@@ -28,7 +29,7 @@ def test_estimate(combines, seed, n_reps, n_arms):
     expected = mean.copy(), deviation.copy()
     cell = (reps, arm[reps])
     variance = width**2 / (4 * share * n) + noise_variance / n**2
-    expected[0][cell], expected[1][cell] = episodes_numba.estimate_reference(
+    expected[0][cell], expected[1][cell] = kernel_references.estimate_reference(
         mean[cell], deviation[cell], noisy_sum / n, variance, combines
     )
     episodes_numba.estimate(mean, deviation, reps, arm[reps], noisy_sum, n, share, noise_variance, width, combines)

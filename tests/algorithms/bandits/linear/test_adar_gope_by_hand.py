@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import kernel_references
 import numpy as np
 import pytest
 from doubles import ConstantNoise, OwnNoiseLedger
@@ -99,7 +100,7 @@ class TestTwoArmsOnALine:
         assert ledger.transcript[0].output[0, 0] == pytest.approx(length / 2 + 1.0)
         assert released.estimate[0, 0] == pytest.approx(0.5 + 1 / length)
         widths = [
-            phases_numba.laplace_width_reference(1 / n, np.array([0.5 / n]), math.log(16)) for n in (length - 1, length)
+            kernel_references.laplace_width_reference(1 / n, np.array([0.5 / n]), math.log(16)) for n in (length - 1, length)
         ]
         assert widths[1] <= 0.5 < widths[0], "one round less would not do"
         assert algorithm.plan(1, np.array([True, True])).width[0] == pytest.approx(widths[1], rel=1e-6)
@@ -158,7 +159,7 @@ def test_every_phase_keeps_what_it_promises(seed, dimension, more, phase, name):
     if name == "pure":
         exact = np.array(
             [
-                phases_numba.laplace_width_reference(v, scale * row, log_term, 4001) if v > 0 else 0.0
+                kernel_references.laplace_width_reference(v, scale * row, log_term, 4001) if v > 0 else 0.0
                 for v, row in zip(proxy, plan.predict, strict=True)
             ]
         )
@@ -345,7 +346,7 @@ def test_the_elimination_kernel(seed, n_rows, n_arms, n_outputs):
     active[:, 0] = True
     reps = np.sort(rng.permutation(2 * n_rows)[:n_rows])
     estimate = np.full((2 * n_rows, n_arms), np.nan)
-    found, stays = phases_numba.eliminate_reference(noisy, shift, predict, width, active[reps])
+    found, stays = kernel_references.eliminate_reference(noisy, shift, predict, width, active[reps])
     expected = active.copy()
     expected[reps] = stays
     was = active.copy()
@@ -359,7 +360,7 @@ def test_the_elimination_kernel(seed, n_rows, n_arms, n_outputs):
 def test_the_laplace_width_kernel(proxy, scales, log_term):
     scales = np.array(scales)
     found = phases_numba.laplace_width(proxy, scales, log_term)
-    assert found == pytest.approx(phases_numba.laplace_width_reference(proxy, scales, log_term), rel=1e-3)
+    assert found == pytest.approx(kernel_references.laplace_width_reference(proxy, scales, log_term), rel=1e-3)
     assert found >= math.sqrt(2 * proxy * log_term) * (1 - 1e-9)
     n = phases_numba.laplace_samples(proxy, scales, log_term, 0.25)
     assert phases_numba.laplace_width(proxy / n, scales / n, log_term) == pytest.approx(0.25, rel=1e-5)

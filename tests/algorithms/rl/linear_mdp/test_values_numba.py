@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import kernel_references
 import numpy as np
 import pytest
 from hypothesis import given
@@ -69,7 +70,7 @@ def test_responses(shape, seed):
     sums *= counts.any(axis=-1)  # no reward where nobody was
     values, out = rng.random((len(rows), n_states)), np.empty((len(rows), d))
     kernels.responses(counts, sums, length - 1, rows, values, 0.7, features, out)
-    expected = kernels.responses_reference(counts, sums, length - 1, rows, values, 0.7, features)
+    expected = kernel_references.responses_reference(counts, sums, length - 1, rows, values, 0.7, features)
     np.testing.assert_allclose(out, expected, rtol=1e-10, atol=1e-10)
 
 
@@ -87,7 +88,7 @@ def test_optimistic_values(shape, seed):
     order = rng.permuted(np.tile(np.arange(n_actions), (n_reps, 1)), axis=1)
     features[:, -1] = features[:, 0]  # a tie
     kernels.improve(inverse, vector, length - 1, rows, 0.4, 0.2, 3.0, features, order, weights, policy, values)
-    w, actions, expected = kernels.improve_reference(inverse, vector, 0.4, 0.2, 3.0, features, order[rows])
+    w, actions, expected = kernel_references.improve_reference(inverse, vector, 0.4, 0.2, 3.0, features, order[rows])
     np.testing.assert_allclose(weights[rows, length - 1], w, rtol=1e-10, atol=1e-10)
     np.testing.assert_allclose(values[rows, length - 1], expected, rtol=1e-10, atol=1e-10)
     assert np.array_equal(policy[rows, length - 1], actions)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from functools import partial
 
+import kernel_references
 import numpy as np
 import pytest
 from doubles import OwnNoiseLedger
@@ -70,13 +71,13 @@ def test_contributions_against_numpy(name, d, weights):
     steps, center, norm, value = algorithm._aims
     square, square_norm, square_value, floor, top, spread = algorithm._levels
     check = algorithm._check_width(released)
-    weight = value_targets_numba.weights_reference(
+    weight = kernel_references.weights_reference(
         model.features, steps, center, square, value, floor, top, spread, released.estimate, released.inverse, check,
         released.width[:, n:], released.values, states, actions,
     )  # fmt: skip
     if name == "joint tight" and d == 8:
         assert len(np.unique(weight)) > n_reps, "weights are all at the floor or at the top"
-    plain = value_targets_numba.contribute_reference(
+    plain = kernel_references.contribute_reference(
         model.features, steps, center, norm, value, released.values, states, actions
     )  # fmt: skip
     np.testing.assert_allclose(found[:, :n], weight[:, :, None, None] * plain, rtol=1e-9, atol=1e-12)
@@ -107,7 +108,7 @@ def test_the_variance_is_estimated_by_both_regressions():
             states, actions = np.full((1, 5), state), np.full((1, 4), action)
             found = algorithm.contribution(released, record_of(states, actions))
             steps, center, norm, value = algorithm._aims
-            plain = value_targets_numba.contribute_reference(
+            plain = kernel_references.contribute_reference(
                 model.features, steps, center, norm, value, released.values, states, actions
             )  # fmt: skip
             for b, h in enumerate(steps):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import kernel_references
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -44,7 +45,7 @@ def test_planning_and_contributions(shape, is_printed):
     flat = np.ascontiguousarray(model.rewards.reshape(horizon, -1))
     order = rng.permuted(np.tile(np.arange(n_actions), (n_reps, 1)), axis=1)
     value_targets_numba.plan(by_state, flat, block, center, low, high, order, estimate, inverse, width, policy, values)
-    expected = value_targets_numba.plan_reference(
+    expected = kernel_references.plan_reference(
         model.features, model.rewards, block, center, low, high, order, estimate, inverse, width
     )  # fmt: skip
     np.testing.assert_allclose(values, expected[1], rtol=1e-9, atol=1e-9)
@@ -55,7 +56,7 @@ def test_planning_and_contributions(shape, is_printed):
     arguments = np.array(targets.steps), center, norm / 2, bound / 2, values, states, actions
     value_targets_numba.contribute(model.features, *arguments, out)
     np.testing.assert_allclose(
-        out, value_targets_numba.contribute_reference(model.features, *arguments), rtol=1e-9, atol=1e-12
+        out, kernel_references.contribute_reference(model.features, *arguments), rtol=1e-9, atol=1e-12
     )
 
 

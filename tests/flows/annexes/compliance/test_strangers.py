@@ -549,7 +549,7 @@ def test_verification_that_takes_too_long_is_ended(forger, tmp_path, monkeypatch
     """The sender chose how much there is to run again."""
     place = tmp_path / "b.zip"
     place.write_bytes(forger.packed())
-    monkeypatch.setattr("bandana.flows.annexes.compliance.commands_verify._PATIENCE", 0.01)
+    monkeypatch.setattr("bandana.flows.annexes.compliance.commands._PATIENCE", 0.01)
     done = CliRunner().invoke(app, ["verify", str(place)])
     assert done.exit_code == UNUSABLE
     assert done.stderr.count("\n") == 1

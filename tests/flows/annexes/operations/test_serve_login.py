@@ -2,7 +2,7 @@
 
 import subprocess
 
-from bandana.flows.annexes.operations.commands_serve import _from_file
+from bandana.flows.annexes.operations.commands import _from_file
 from bandana.flows.annexes.operations.service import service_settings
 from bandana.flows.servers import login
 

@@ -16,8 +16,9 @@ from numpy.typing import ArrayLike
 
 from bandana.algorithms.protocol import FloatArray
 from bandana.audits.bounds.divergence_bounds import pure_epsilon_lower
-from bandana.audits.replays.classifiers import Scorer, low_order_bits, low_order_names, score_outputs
+from bandana.audits.replays.classifiers import Scorer
 from bandana.privacy_core.checks import at_least, probability
+from benchmarks.raw_outputs import low_order_bits, low_order_names, score_outputs
 
 Sampler = Callable[[ArrayLike, int, int], ArrayLike]
 _TRAIN_SHARE, _SEARCH_SHARE = 0.05, 0.1
