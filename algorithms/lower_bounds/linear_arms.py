@@ -28,6 +28,6 @@ def minimax_bound(grid: ArrayLike, dimension: int, reward_range: Interval, priva
     """
     if dimension < 2:
         return None
-    found = finite_arms.minimax_bound(grid, dimension, reward_range, privacy)
+    bound = finite_arms.minimax_bound(grid, dimension, reward_range, privacy)
     words = f"the problems with d = {dimension} arms, the unit vectors, in as many dimensions"
-    return found._replace(text=found.text.replace(f"the problems with K = {dimension} arms", f"{words} (K = d)"))
+    return bound._replace(text=bound.text.replace(f"the problems with K = {dimension} arms", f"{words} (K = d)"))

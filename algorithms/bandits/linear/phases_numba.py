@@ -92,9 +92,9 @@ def eliminate_reference(
     noisy: FloatArray, shift: FloatArray, predict: FloatArray, width: FloatArray, active: np.ndarray
 ) -> tuple[FloatArray, np.ndarray]:
     """(n_rows, n_arms) estimates, and which arms stay, in NumPy."""
-    found = (noisy - shift) @ predict.T
-    best = np.where(active, found - width, -np.inf).max(axis=1)
-    return found, active & (found + width >= best[:, None])
+    estimates = (noisy - shift) @ predict.T
+    best = np.where(active, estimates - width, -np.inf).max(axis=1)
+    return estimates, active & (estimates + width >= best[:, None])
 
 
 @_kernel

@@ -98,8 +98,8 @@ def responses_reference(
     counts: IntArray, sums: FloatArray, step: int, rows: IntArray, values: FloatArray, center: float, features: FloatArray
 ) -> FloatArray:
     """`responses` in plain NumPy, for tests."""
-    found = counts[rows, step].astype(float)
-    totals = sums[rows, step] + np.einsum("nsat,nt->nsa", found, values) - center * found.sum(axis=3)
+    visits = counts[rows, step].astype(float)
+    totals = sums[rows, step] + np.einsum("nsat,nt->nsa", visits, values) - center * visits.sum(axis=3)
     return np.asarray(np.einsum("nsa,sad->nd", totals, features))
 
 

@@ -205,15 +205,15 @@ def contribute_reference(
     actions: IntArray,
 ) -> FloatArray:
     """The same in NumPy: (n_reps, n_blocks, d, d + 1)."""
-    found = []
+    contributions = []
     for b, h in enumerate(steps):
         after = values[:, h + 1] - center[b]
         x = np.einsum("rtd,rt->rd", features[states[:, h], actions[:, h]], after)
         norm = np.linalg.norm(x, axis=1, keepdims=True)
         x = x * np.minimum(1.0, norm_bound[b] / np.maximum(norm, 1e-300))
         y = np.clip(after[np.arange(len(x)), states[:, h + 1]], -value_bound[b], value_bound[b])
-        found.append(x[:, :, None] * np.concatenate([x, y[:, None]], axis=1)[:, None, :])
-    return np.stack(found, axis=1)
+        contributions.append(x[:, :, None] * np.concatenate([x, y[:, None]], axis=1)[:, None, :])
+    return np.stack(contributions, axis=1)
 
 
 @_kernel
@@ -307,7 +307,7 @@ def weights_reference(
     actions: IntArray,
 ) -> FloatArray:
     """(n_reps, n) the 1 / s^2 of `contribute_weighted`, in NumPy, where no bound cuts."""
-    n, found = len(steps), []
+    n, weights = len(steps), []
     for b, h in enumerate(steps):
         rows = features[states[:, h], actions[:, h]]
         centered = values[:, h + 1] - center[b]
@@ -323,5 +323,5 @@ def weights_reference(
         variance = square - mean**2 + error
         if spread[b] > 0:
             variance = np.array([proxy(each, spread[b]) for each in variance])
-        found.append(1 / np.clip(variance, floor[b], top[b]))
-    return np.stack(found, axis=1)
+        weights.append(1 / np.clip(variance, floor[b], top[b]))
+    return np.stack(weights, axis=1)
