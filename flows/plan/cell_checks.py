@@ -37,8 +37,8 @@ def check_cells(cells: Sequence[Cell]) -> None:
         except SpecError:
             raise
         except (ValueError, ArithmeticError, LookupError, TypeError, MemoryError) as error:
-            said = " ".join(str(error).split()) or type(error).__name__
-            raise SpecError(f"{cell.spec.line_of_algorithm(cell.place)}{cell.name}: cannot be played: {said}") from error
+            words = " ".join(str(error).split()) or type(error).__name__
+            raise SpecError(f"{cell.spec.line_of_algorithm(cell.place)}{cell.name}: cannot be played: {words}") from error
 
 
 def check_files(cells: Sequence[Cell]) -> None:
@@ -53,14 +53,14 @@ def check_files(cells: Sequence[Cell]) -> None:
             )
 
 
-def check_features(place: int, environment: Environment[Any], entry: Entry, found: Sequence[Settings]) -> None:
-    """Whether the algorithm can be built: whether there are features depends on the kernel and on the parameters.
+def check_features(place: int, environment: Environment[Any], entry: Entry, variants: Sequence[Settings]) -> None:
+    """Checks that the algorithm can be built: whether there are features depends on the kernel and on the parameters.
 
     Calibrations and privacy levels do not matter: one of each choice of parameters is built.
     """
-    if not is_built_at_once(found[0].problem):
+    if not is_built_at_once(variants[0].problem):
         return
-    first = {tuple(settings.parameters.items()): settings for settings in reversed(found)}
+    first = {tuple(settings.parameters.items()): settings for settings in reversed(variants)}
     for settings in first.values():
         try:
             entry.build(settings)
@@ -69,7 +69,7 @@ def check_features(place: int, environment: Environment[Any], entry: Entry, foun
 
 
 def is_built_at_once(problem: Problem) -> bool:
-    """Whether an algorithm for it is built in a fraction of a second."""
+    """True if an algorithm for it is built in a fraction of a second."""
     if problem.pool is not None:
         return problem.pool.n_contexts * problem.pool.n_actions <= _FEW_POINTS
     if problem.kind in (MIXTURE, LINEAR_MDP) and (problem.horizon or 0) > _FEW_EPISODES:

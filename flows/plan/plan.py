@@ -119,9 +119,9 @@ def _listed(spec: Spec, environments: Sequence[Environment[Any]]) -> list[Cell]:
                     for calibration in item.calibrations_of(entry)
                     for level in item.levels(entry)
                 ]
-                found = [settings for settings, _ in promised]
+                variants = [settings for settings, _ in promised]
                 if problem.kernel is not None and not isinstance(item, OwnAlgorithmSpec):
-                    check_features(place, seen, entry, found)
+                    check_features(place, seen, entry, variants)
                 varied = item.varied_parameters()
                 own = [
                     Cell(spec, seen, entry, settings, varied, replays=item.replays, promised=level, place=place)
@@ -149,14 +149,14 @@ def _entries_on(environment: Environment[Any], item: AnyAlgorithm, listed: Seque
 
 
 def _users_of(place: int, item: Any, entry: Entry, environment: Environment[Any]) -> Participation | None:
-    """Which records may be one user's, where the promise is to all of them; None where it is to one record.
+    """Records that may be one user's, where the promise is to all of them; None where it is to one record.
 
     Raises:
       SpecError: the environment does not say how many records a user may have, or has a budget book.
     """
     is_every = isinstance(item, EverySpec)
-    asked = item if is_every else getattr(item, "privacy", None)
-    if getattr(asked, "level", "record") == "record" or not entry.is_private:
+    declared = item if is_every else getattr(item, "privacy", None)
+    if getattr(declared, "level", "record") == "record" or not entry.is_private:
         return None
     where = f"algorithms.{place}.level" if is_every else f"algorithms.{place}.privacy.level"
     users: Participation | None = environment.item.users
@@ -195,7 +195,7 @@ def _twins(spec: Spec, cells: Sequence[Cell]) -> list[Cell]:
 
 
 def _is_booked(cell: Cell) -> bool:
-    """Whether every run of the cell is charged, so that nothing may be played without noise."""
+    """True if every run of the cell is charged, so that nothing may be played without noise."""
     return cell.environment.item.book is not None
 
 
@@ -209,5 +209,5 @@ def _references(spec: Spec, environments: Sequence[Environment[Any]]) -> list[Ce
 
 
 def is_small(cells: Sequence[Cell]) -> bool:
-    """Whether they are played sooner than processes for them start."""
+    """True if they are played sooner than processes for them start."""
     return sum(cell.spec.replications * cell.spec.horizon for cell in cells) <= _FEW_ROUNDS

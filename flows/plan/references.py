@@ -31,7 +31,7 @@ _EXPLORERS = {
 _NO_EXPLORATION = 1e-9
 """In place of 0, which parameters do not take."""
 _LOOKS = 2000
-"""How often greedy play looks at what it learned, at most, where an algorithm need not do so in every round."""
+"""Number of times greedy play looks at what it learned, at most, where an algorithm need not do so in every round."""
 _KINDS = tuple(_EXPLORERS)
 
 
@@ -42,9 +42,9 @@ def references_of(names: tuple[str, ...], problem: Problem) -> list[tuple[Entry,
       names: policies whose expected regret is computed.
       problem: what is played on; there is no greedy row where its algorithm has no features for the kernel.
     """
-    found = [(_expected(name), Settings(problem, {})) for name in names]
+    pairs = [(_expected(name), Settings(problem, {})) for name in names]
     greedy = greedy_on(problem)
-    return found if greedy is None else [*found, greedy]
+    return pairs if greedy is None else [*pairs, greedy]
 
 
 def greedy_on(problem: Problem) -> tuple[Entry, Settings] | None:
@@ -69,8 +69,8 @@ def greedy_on(problem: Problem) -> tuple[Entry, Settings] | None:
 
 
 def _without_exploration(build: Any, parameters: tuple[tuple[str, Any], ...], settings: Settings) -> Algorithm:
-    found: Algorithm = build(settings.with_parameters(**dict(parameters)))
-    return found
+    algorithm: Algorithm = build(settings.with_parameters(**dict(parameters)))
+    return algorithm
 
 
 def _expected(name: str) -> Entry:

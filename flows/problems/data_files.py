@@ -47,9 +47,9 @@ class DataFileSpec(EnvironmentFields):
 
     def with_pin(self, pin: Pin) -> Self:
         """The same, bound to a content."""
-        found = self.model_copy()
-        found._pin = pin
-        return found
+        pinned = self.model_copy()
+        pinned._pin = pin
+        return pinned
 
     def pinned(self, secret: Path, *, makes_secret: bool) -> Self:
         """The same, bound to the present content of its file."""
@@ -99,5 +99,5 @@ class DataFile(Environment[Item]):
         return super().describe() | {"not_the_data_of": list(self.item.not_the_data_of)}
 
     def shows(self, what: str) -> bool:
-        """Whether the spec declares it public."""
+        """True if the spec declares it public."""
         return what in self.item.public or "values" in self.item.public

@@ -1,4 +1,4 @@
-"""What benchmarks play on, what audits replay, how both are described, and what may be shown."""
+"""Environments: what benchmarks play on, what audits replay, how both are described, and what may be shown."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class EnvironmentFields(Labelled):
     whose_data: ClassVar[str] = "simulated"
     """Where the data come from: simulated, public (research data on real people), private, or own (the user's code)."""
     is_shipped: ClassVar[bool] = True
-    """Whether this product brings all that it plays on: no code and no data of a user's, or of another package."""
+    """True if this product brings all that it plays on: no code and no data of a user's, or of another package."""
     visits_per_user: Count | None = Field(
         None,
         description="Most records that one user has in a run, a public number; without it, nothing is declared of users "
@@ -57,7 +57,7 @@ class EnvironmentFields(Labelled):
 
     @property
     def users(self) -> Participation | None:
-        """Which records may be one user's; None where nothing is declared."""
+        """Records that may be one user's; None where nothing is declared."""
         return None if self.visits_per_user is None else Participation(self.visits_per_user, self.visits_apart)
 
     @property
@@ -129,7 +129,7 @@ HINDSIGHT = "Regret is against the best action of each user, in hindsight."
 
 
 class Purpose(IntEnum):
-    """What a seed is for: two purposes never share one."""
+    """Purpose of a seed: two purposes never share one."""
 
     AUDIT_TABLE = 1
     FEATURES = 4
@@ -179,12 +179,12 @@ class Environment(ABC, Generic[Item]):
 
     @property
     def bounds_everyone(self) -> bool:
-        """Whether the lower bound of its kind holds here, which is one for all algorithms, whatever they assume."""
+        """True if the lower bound of its kind holds here, which is one for all algorithms, whatever they assume."""
         return self.is_drawn
 
     @property
     def label(self) -> str:
-        """What cells and reports call it; unique in a spec."""
+        """Name of it in cells and reports; unique in a spec."""
         return self.item.shown_label
 
     @property
@@ -194,13 +194,13 @@ class Environment(ABC, Generic[Item]):
 
     @property
     def has_arms(self) -> bool:
-        """Whether actions are arms, the same for all users."""
+        """True if actions are arms, the same for all users."""
         return self.kind in ARMS
 
     @property
     @abstractmethod
     def names(self) -> tuple[str, ...]:
-        """What the actions are called."""
+        """Names of the actions."""
 
     @property
     def n_actions(self) -> int:
@@ -219,11 +219,11 @@ class Environment(ABC, Generic[Item]):
 
     @abstractmethod
     def stream(self, seed: np.random.SeedSequence) -> Stream | EpisodicStream:
-        """What one block of replicates plays on."""
+        """Stream that one block of replicates plays on."""
 
     @abstractmethod
     def audit_table(self) -> Table:
-        """What audits replay: as many users as the spec asks for."""
+        """Table that audits replay: as many users as the spec asks for."""
 
     @abstractmethod
     def about(self) -> tuple[str, str, str]:
@@ -247,13 +247,13 @@ class Environment(ABC, Generic[Item]):
         return replace(problem, horizon=self.setting.rounds)
 
     def facts(self) -> dict[str, Any]:
-        """What keys and seeds know of it: all that its data depend on.
+        """Facts that keys and seeds know of it: all that its data depend on.
 
         What it is called and what may be shown of it change no number.
         """
-        found: dict[str, Any] = self.item.model_dump(mode="json", exclude={"label", "public", *_VISITS})
+        facts: dict[str, Any] = self.item.model_dump(mode="json", exclude={"label", "public", *_VISITS})
         users = self.item.users
-        return found if users is None else {**found, "visits": [users.most, users.separation]}
+        return facts if users is None else {**facts, "visits": [users.most, users.separation]}
 
     def check_unchanged(self) -> None:
         """Checks that the data are what keys know, when a result is stored.
@@ -269,7 +269,7 @@ class Environment(ABC, Generic[Item]):
     def regret(
         self, stream: Any, grid: IntArray, n_reps: int
     ) -> RegretCurve | ContextualRegretCurve | EpisodicRegretCurve | DriftingRegretCurve:
-        """What observes a run's regret."""
+        """Observer of a run's regret."""
         return RegretCurve(self.means, grid, n_reps)
 
     def reference_gaps(self, stream: Any, n_reps: int) -> dict[str, FloatArray]:
@@ -305,12 +305,12 @@ class Environment(ABC, Generic[Item]):
         return {}
 
     def policy_values(self, blocks: Sequence[FloatArray]) -> dict[str, Any]:
-        """What the policies of all blocks are worth by logged data."""
+        """Values of the policies of all blocks by logged data."""
         return {}
 
     @property
     def plays_private_rows(self) -> bool:
-        """Whether algorithms meet rows that the spec does not declare public, so that nobody may repeat the noise."""
+        """True if algorithms meet rows that the spec does not declare public, so that nobody may repeat the noise."""
         return False
 
     @property
@@ -319,11 +319,11 @@ class Environment(ABC, Generic[Item]):
         return 0
 
     def noise_facts(self) -> dict[str, Any]:
-        """What reproducible noise depends on besides the cell; of private rows their content, so that no two share noise."""
+        """Facts behind reproducible noise besides the cell; of private rows their content, so that no two share noise."""
         return {}
 
     def shows(self, what: str) -> bool:
-        """Whether `values`, `means` or `regret` may be logged, tracked and reported: of public or made-up data all may."""
+        """True if `values`, `means` or `regret` may be logged, tracked and reported: of public or made-up data all may."""
         return True
 
     @property

@@ -70,7 +70,7 @@ class FunctionSpec(KernelSpec):
 class _Function(Pooled[FunctionSpec]):
     @cached_property
     def function(self) -> Benchmark:
-        """What is maximized."""
+        """Function that is maximized."""
         return self.item.function()
 
     @cached_property

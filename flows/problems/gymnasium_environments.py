@@ -43,8 +43,8 @@ class _Gymnasium(Episodes[GymnasiumSpec]):
         try:
             made: Any = gymnasium.make(item.id, **item.options).unwrapped
         except Exception as error:  # gymnasium and what it loads raise errors of their own
-            said = str(error).splitlines()
-            shown = said[0] if said else item.id
+            lines = str(error).splitlines()
+            shown = lines[0] if lines else item.id
             raise SpecError(f"{item.where}environment.id: {type(error).__name__}: {shown}") from error
         table = getattr(made, "P", None)
         if table is None:

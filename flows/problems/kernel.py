@@ -209,8 +209,8 @@ class Pooled(_Kernel[Item]):
     def reference_gaps(self, stream: Any, n_reps: int) -> dict[str, FloatArray]:
         """Exact, from the values of the pool and the law of its contexts."""
         gaps = stream.action_gaps
-        found = {UNIFORM: gaps.mean(axis=-1), CONSTANT: gaps.min(axis=-1)}
-        return {name: np.broadcast_to(np.atleast_1d(found[name])[:n_reps], n_reps) for name in self.references}
+        by_name = {UNIFORM: gaps.mean(axis=-1), CONSTANT: gaps.min(axis=-1)}
+        return {name: np.broadcast_to(np.atleast_1d(by_name[name])[:n_reps], n_reps) for name in self.references}
 
     @property
     def _known(self) -> dict[str, Any]:
@@ -312,7 +312,7 @@ class RkhsSpec(KernelSpec):
 
     @property
     def n_centers(self) -> int:
-        """How many kernels the function sums: at most one a point of the pool."""
+        """Number of kernels that the function sums: at most one a point of the pool."""
         return min(8, self.contexts * self.actions) if self.centers is None else self.centers
 
     @model_validator(mode="after")
@@ -340,7 +340,7 @@ class RkhsSpec(KernelSpec):
 class _Rkhs(Pooled[RkhsSpec]):
     @property
     def is_drawn(self) -> bool:  # type: ignore[override]
-        """Whether contexts are drawn as algorithms are told."""
+        """True if contexts are drawn as algorithms are told."""
         return self.item.assumed_law is None
 
     @cached_property
@@ -348,21 +348,21 @@ class _Rkhs(Pooled[RkhsSpec]):
         """Contexts, points, and the law that contexts are drawn by."""
         item = self.item
         dimensions = item.context_dimension, item.action_dimension
-        found = product_pool(item.contexts, item.actions, dimensions, self._seed(Purpose.POOL), item.unseen)
-        return _with_law(found, item.law)
+        pool = product_pool(item.contexts, item.actions, dimensions, self._seed(Purpose.POOL), item.unseen)
+        return _with_law(pool, item.law)
 
     @cached_property
     def pool(self) -> Pool:
-        """What algorithms are told: the same contexts and points, with the assumed law."""
+        """Pool that algorithms are told: the same contexts and points, with the assumed law."""
         return _with_law(self.true_pool, self.item.assumed_law)
 
     def facts(self) -> dict[str, Any]:
-        """What keys and seeds know of it; fields that are left out change no seed of specs that were written before them."""
-        found = super().facts()
+        """Facts for keys and seeds; fields that are left out change no seed of specs that were written before them."""
+        facts = super().facts()
         for name in ("law", "assumed_law", "functions"):
-            if found[name] in (None, "one"):
-                del found[name]
-        return found
+            if facts[name] in (None, "one"):
+                del facts[name]
+        return facts
 
     @property
     def _noise(self) -> float:

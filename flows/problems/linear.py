@@ -69,8 +69,8 @@ class LinearSpec(LinearFields):
         drawn = (self.arms, self.dimension)
         if (self.features is None) != all(given is not None for given in drawn):
             given = sorted({"features", "arms", "dimension"} & self.model_fields_set)
-            found = ", ".join(given) or "neither"
-            raise ValueError(f"features, or arms and dimension, must be given, and not both; got {found}")
+            names = ", ".join(given) or "neither"
+            raise ValueError(f"features, or arms and dimension, must be given, and not both; got {names}")
         if self.features is not None:
             if any(given is not None for given in drawn):
                 raise ValueError("arms and dimension are those of the features: leave them out")

@@ -102,7 +102,7 @@ class _Logged(DataFile[LoggedSpec]):
 
     @property
     def has_contexts(self) -> bool:
-        """Whether rounds have contexts."""
+        """True if rounds have contexts."""
         return bool(self.item.contexts)
 
     @property
@@ -142,11 +142,11 @@ class _Logged(DataFile[LoggedSpec]):
         """(n, n_actions) how many replicates would take each action in each round that is held out, learning no more."""
         held, n_reps = self._halves[1], coins.n_reps
         reps, n_coins = np.arange(n_reps), coins_of(algorithm)
-        found = np.zeros((len(held), self.n_actions))
+        choices = np.zeros((len(held), self.n_actions))
         features = features_of(held.contexts, self.n_actions) if self.has_contexts else None
         for row in range(len(held)):
             if features is None and row and not n_coins:
-                found[row] = found[0]
+                choices[row] = choices[0]
                 continue
             offered = None if features is None else np.tile(features[row], (n_reps, 1, 1))
             if offered is not None and labels is not None:
@@ -157,11 +157,11 @@ class _Logged(DataFile[LoggedSpec]):
             act: Any = algorithm.act
             actions = act(released, offered, 0, *tossed)
             taken = actions if labels is None else labels[reps, actions]
-            found[row] = np.bincount(taken, minlength=self.n_actions)
-        return {POLICY: found}
+            choices[row] = np.bincount(taken, minlength=self.n_actions)
+        return {POLICY: choices}
 
     def policy_values(self, blocks: Sequence[FloatArray]) -> dict[str, Any]:
-        """What the final policies are worth on the rounds that are held out, on average over all replications.
+        """Values of the final policies on the rounds that are held out, on average over all replications.
 
         Args:
           blocks: (n, n_actions) what `final_policy` found for each block.
@@ -170,10 +170,10 @@ class _Logged(DataFile[LoggedSpec]):
             return {}
         held, counts = self._halves[1], np.sum(blocks, axis=0)
         policy = counts / counts.sum(axis=1, keepdims=True)
-        found = estimates(held, policy, self._model.predict(held.contexts))
+        values = estimates(held, policy, self._model.predict(held.contexts))
         weights = weights_of(held, policy)
         return {
-            **{name: found[name]._asdict() for name in (IPS, SNIPS, DR) if name in found},
+            **{name: values[name]._asdict() for name in (IPS, SNIPS, DR) if name in values},
             "rounds": len(held),
             "effective": effective(weights),
             "largest_weight": float(weights.max()),

@@ -47,7 +47,7 @@ class _MadeSpec(EpisodesSpec):
 
     @abstractmethod
     def _loadable(self, info: ValidationInfo) -> Loadable:
-        """What makes it."""
+        """Code that makes it."""
 
     @model_validator(mode="after")
     def _can_be_made(self, info: ValidationInfo) -> _MadeSpec:
@@ -63,7 +63,7 @@ class _MadeSpec(EpisodesSpec):
         return self
 
     def made(self, seed: np.random.SeedSequence, n_users: int) -> Any:
-        """What the class or function makes for one block of replicates.
+        """Object that the class or function makes for one block of replicates.
 
         Raises:
           OwnCodeError: it raises an error, or needs what it is not given.
@@ -72,7 +72,7 @@ class _MadeSpec(EpisodesSpec):
 
     @property
     def code(self) -> Loadable:
-        """What makes it, which every process loads for itself."""
+        """Code that makes it, which every process loads for itself."""
         return self._code
 
     @property
@@ -129,7 +129,7 @@ class PluginSpec(_MadeSpec):
 
 
 class _Made(Environment[Item]):
-    """What all of them have in common."""
+    """Common part of all of them."""
 
     item: Any
 
@@ -140,7 +140,7 @@ class _Made(Environment[Item]):
 
     @abstractmethod
     def stream(self, seed: np.random.SeedSequence) -> Any:
-        """What one block of replicates plays on."""
+        """Stream that one block of replicates plays on."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -170,7 +170,7 @@ class _Made(Environment[Item]):
         super().check()
 
     def _check_fixed(self, other: Any) -> None:
-        """Whether what is public is the same for another seed."""
+        """Checks that what is public is the same for another seed."""
         if (other.names, other.reward_range) != (self.names, self.reward_range):
             raise BrokenStream("names and reward_range must not depend on the seed")
 
@@ -239,10 +239,10 @@ class _MadeEpisodes(Episodes[Item]):
     @cached_property
     def instance(self) -> Instance:
         """The process; made once with a fixed seed, since its numbers are what regret is counted with."""
-        found = self.item.made(np.random.SeedSequence(0), self.setting.horizon)
+        process = self.item.made(np.random.SeedSequence(0), self.setting.horizon)
         try:
-            names = tuple(getattr(found, "state_names", ())), tuple(getattr(found, "action_names", ()))
-            return tabular(found.transitions, found.mean_rewards, getattr(found, "start", None), *names)
+            names = tuple(getattr(process, "state_names", ())), tuple(getattr(process, "action_names", ()))
+            return tabular(process.transitions, process.mean_rewards, getattr(process, "start", None), *names)
         except (AttributeError, ValueError) as error:
             raise SpecError(f"{self.item.where}environment: {self.label}: {error}") from error
 

@@ -92,7 +92,7 @@ class _Arms(Environment[Item]):
 
     @abstractmethod
     def _arms(self, n_users: int, seed: np.random.SeedSequence) -> GaussianArms | BetaArms | DriftingArms:
-        """What answers in the first `n_users` rounds."""
+        """Arms that answer in the first `n_users` rounds."""
 
     @cached_property
     def _means(self) -> FloatArray:
@@ -158,10 +158,10 @@ class _Drifting(_Arms[DriftingSpec]):
         return {UNIFORM: np.full(n_reps, total.mean()), CONSTANT: np.full(n_reps, total.min())}
 
     def reference_curves(self, stream: Any, grid: IntArray, n_reps: int) -> dict[str, FloatArray]:
-        """What is lost depends on when: uniform play, and the arm that does best over all rounds."""
+        """Losses, which depend on the round: uniform play, and the arm that does best over all rounds."""
         best = int(np.argmin(self._lost[-1]))
-        found = {UNIFORM: self._lost[grid].mean(axis=1), CONSTANT: self._lost[grid, best]}
-        return {name: np.tile(curve, (n_reps, 1)) for name, curve in found.items()}
+        curves = {UNIFORM: self._lost[grid].mean(axis=1), CONSTANT: self._lost[grid, best]}
+        return {name: np.tile(curve, (n_reps, 1)) for name, curve in curves.items()}
 
     def about(self) -> tuple[str, str, str]:
         how = "on straight lines" if self.item.change == "smooth" else "in steps"

@@ -85,7 +85,7 @@ class _Sphere(Contextual[Any]):
 
     @property
     def is_fixed(self) -> bool:
-        """Whether all users of a replicate bring the same actions."""
+        """True if all users of a replicate bring the same actions."""
         return self.item.kind == "fixed-sphere" or getattr(self.item, "contexts", "fresh") == "fixed"
 
     @property
@@ -100,8 +100,8 @@ class _Sphere(Contextual[Any]):
 
     @property
     def dimension(self) -> int:
-        found: int = self.item.dimension
-        return found
+        dimension: int = self.item.dimension
+        return dimension
 
     @property
     def theta(self) -> FloatArray:

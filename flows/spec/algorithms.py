@@ -195,12 +195,12 @@ def _entries_of(given: Mapping[str, Any]) -> list[Entry]:
     """The entries of the algorithm that is named; a spec written before is answered with what to write."""
     field = "algorithm" if "algorithm" in given else "name"
     try:
-        found = catalog.of_name(str(given[field]))
+        entries = catalog.of_name(str(given[field]))
     except ValueError as error:
         raise ValueError(f"{field}: {error}") from None
     if field == "name":
         raise ValueError(f"name: write `algorithm: {given['name']}`")
-    return found
+    return entries
 
 
 def _values(name: str, value: Any, declared: Mapping[str, Parameter], algorithm: str) -> list[Any]:
@@ -217,7 +217,7 @@ def _values(name: str, value: Any, declared: Mapping[str, Parameter], algorithm:
 
 
 def type_of(parameter: Parameter) -> Any:
-    """What pydantic calls the values that a parameter takes."""
+    """Type by which pydantic knows the values that a parameter takes."""
     if parameter.kind is Kind.CHOICE:
         return Literal[parameter.options]
     if parameter.name in _MOST_OF:

@@ -17,7 +17,7 @@ Sector = Literal["Technology", "Healthcare", "Education", "Government", "Energy"
 
 
 class DeploymentSpec(Strict):
-    """What the operator declares. The report shows it apart from what was measured; no number depends on it."""
+    """Declarations of the operator. The report shows it apart from what was measured; no number depends on it."""
 
     curator: Words = Field(description="Who holds the data and answers for the release.")
     purpose: Words = Field(description="What the release is for.")

@@ -93,11 +93,11 @@ class EverySpec(Strict):
           environment: what to play on.
           listed: algorithms that the spec lists by name.
         """
-        found: dict[tuple[Any, ...], Entry] = {}
+        entries: dict[tuple[Any, ...], Entry] = {}
         for entry in self.entries():
             if entry.name not in listed and self._fits(entry, environment):
-                found.setdefault(self._played(entry, environment), entry)
-        return [*found.values()]
+                entries.setdefault(self._played(entry, environment), entry)
+        return [*entries.values()]
 
     def levels(self, entry: Entry) -> list[Guarantee | None]:
         """The claims of an entry within each mu; None alone for a non-private one."""
@@ -124,7 +124,7 @@ class EverySpec(Strict):
         return ()
 
     def _played(self, entry: Entry, environment: Environment[Any]) -> tuple[Any, ...]:
-        """What is played: some twins of different algorithms are one, such as those of AdaR-UCB and AdaP-UCB at one beta."""
+        """Key of what is played: some twins of different algorithms are one, such as AdaR-UCB's and AdaP-UCB's at one beta."""
         if entry.is_private:
             return (entry.label,)
         settings = entry.settings(problem_of(environment.seen_by(entry)), **self.parameter_grid(entry)[0])

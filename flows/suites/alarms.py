@@ -47,7 +47,7 @@ class AlarmRaised(RuntimeError):  # noqa: N818  (it says what happened)
 
 @dataclass(frozen=True)
 class Findings:
-    """What a run of a suite found, as alarms need it.
+    """Findings of a run of a suite, as alarms need them.
 
     Attributes:
       audits: entries of the report, see `bandana.audits.summary.summarize`.
@@ -93,7 +93,7 @@ class Findings:
 
 
 def conclude(findings: Findings, done: dict[str, Any]) -> dict[str, Any] | State[Any]:
-    """What a flow returns: `done` where all is well, else a failed state, with the alarm raised; call it last, in a flow.
+    """Result of a flow: `done` where all is well, else a failed state, with the alarm raised; call it last, in a flow.
 
     Who calls the flow gets `AlarmRaised`, which carries `done`.
     """
@@ -104,7 +104,7 @@ def conclude(findings: Findings, done: dict[str, Any]) -> dict[str, Any] | State
 
 
 def with_alarm(run: Callable[[], Any]) -> dict[str, Any]:
-    """What a flow returns, also where it raised an alarm, which stands under `alarm` in one line; else None does."""
+    """Result that a flow returns, also where it raised an alarm, which stands under `alarm` in one line; else None does."""
     try:
         with without_heartbeats():
             return {**run(), "alarm": None}
@@ -133,22 +133,22 @@ def slug(text: str) -> str:
 
 def events(findings: Findings) -> list[dict[str, Any]]:
     """One event an audit that did not pass, and one of the gate, as `emit_event` takes them."""
-    suite, found = findings.suite, []
+    suite, events = findings.suite, []
     for entry in findings.failed:
         payload = {name: entry[name] for name in ("label", "verdict")} | {name: entry["main"][name] for name in _MAIN}
         place = f"audit.{slug(suite)}.{slug(entry['label'])}"
-        found.append(_event(AUDIT_FAILED, suite, place, entry["label"], payload | {"reasons": list(entry["reasons"])}))
+        events.append(_event(AUDIT_FAILED, suite, place, entry["label"], payload | {"reasons": list(entry["reasons"])}))
     if findings.worse:
         rows = {"rows": [dict(row) for row in findings.worse]}
-        found.append(_event(GATE_FAILED, suite, f"gate.{slug(suite)}", "regression gate", rows))
+        events.append(_event(GATE_FAILED, suite, f"gate.{slug(suite)}", "regression gate", rows))
     if findings.refuted:
         rows = {"rows": [dict(row) for row in findings.refuted]}
-        found.append(_event(NIGHTS_FAILED, suite, f"nights.{slug(suite)}", "all nights together", rows))
-    return found
+        events.append(_event(NIGHTS_FAILED, suite, f"nights.{slug(suite)}", "all nights together", rows))
+    return events
 
 
 def nights_together(row: Mapping[str, Any]) -> str:
-    """What the nights together say of one cell, in words."""
+    """Words on what the nights together say of one cell."""
     measured = f"measured {row['lower']:.4g} {'>' if row['lower'] > row['claimed'] else '<='} claimed {row['claimed']:.4g}"
     evidence = f"evidence 10^{row['log10_evidence'][-1]:.2f} against the claim, 10^{row['log10_enough']:.2f} refutes it"
     size = f"{row['n_nights']} nights, {row['n_replays']} replays a side"
@@ -161,7 +161,7 @@ def _event(kind: str, suite: str, place: str, name: str, payload: Mapping[str, A
 
 
 def markdown(findings: Findings) -> str:
-    """What broke, why, and where to read on."""
+    """Markdown on what broke, why, and where to read on."""
     lines = [f"# {findings.suite}: {findings.summary}", ""]
     for entry in findings.failed:
         main = entry["main"]

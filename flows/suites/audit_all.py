@@ -102,12 +102,12 @@ def audit_all_flow(labels: list[str], effort: Effort, data: str) -> dict[str, An
         places.append(place)
         tracker.log_cell(SUITE, _record(label, effort, done[label]["entry"], place))
     entries = [done[label]["entry"] for label in labels]
-    found = audit_report.catalog_document(entries, effort, places)
+    document = audit_report.catalog_document(entries, effort, places)
     held = _gate(labels, effort, folder)
     with alone_in(folder.suite(SUITE)):
-        files = audit_report.write_document(found | {"regressions": gate.in_report(held)}, folder.suite(SUITE) / "report")
+        files = audit_report.write_document(document | {"regressions": gate.in_report(held)}, folder.suite(SUITE) / "report")
         made = [entry["provenance"] for entry in entries]
-        audit_report.track(found, SUITE, asdict(effort), made, list(files.values()), tracker)
+        audit_report.track(document, SUITE, asdict(effort), made, list(files.values()), tracker)
     rows, notes = (held["rows"], held["notes"]) if held else ([], [])
     shown = {kind: str(path) for kind, path in files.items()}
     result = {"audits": {label: done[label] for label in labels}, "gate": held, "files": shown}
@@ -122,9 +122,9 @@ def _gate(labels: list[str], effort: Effort, folder: DataFolder) -> dict[str, An
     if recorded is None:
         return None
     outcomes = {label: stored_outcome(store.path(AUDIT, key_of(label, effort))) for label in labels}
-    now = baseline.record_audits(SUITE, {label: found for label, found in outcomes.items() if found is not None})
-    asked = [cell for cell in recorded.cells if cell.label in labels or cell.label not in subjects()]
-    return gate.told(place, recorded.model_copy(update={"cells": asked}), now)
+    now = baseline.record_audits(SUITE, {label: outcome for label, outcome in outcomes.items() if outcome is not None})
+    cells = [cell for cell in recorded.cells if cell.label in labels or cell.label not in subjects()]
+    return gate.told(place, recorded.model_copy(update={"cells": cells}), now)
 
 
 def audit_all(labels: list[str], effort: Effort, data: str, resources: Resources | None = None) -> dict[str, Any]:

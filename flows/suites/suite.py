@@ -71,8 +71,8 @@ def suite_flow(
             raise ValueError(f"step must be one of {', '.join([*STEPS, *added])}, got {step!r}")
     if set(steps) == {"report"}:
         return done  # shown again, and nothing new to raise an alarm about
-    found = done["gate"] or {"rows": [], "notes": []}
-    return conclude(Findings(spec.name, done["audits"], found["rows"], found["notes"], done["files"], done["fresh"]), done)
+    gate = done["gate"] or {"rows": [], "notes": []}
+    return conclude(Findings(spec.name, done["audits"], gate["rows"], gate["notes"], done["files"], done["fresh"]), done)
 
 
 def suite(plan: Plan, spec_text: str, data: str, steps: list[str], resources: Resources | None = None) -> dict[str, Any]:

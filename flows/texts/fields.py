@@ -23,15 +23,15 @@ def _numbers(value: Any, place: str = "") -> Any:
     """
     if isinstance(value, list):
         return [_numbers(item, f"{place}.{i}".lstrip(".")) for i, item in enumerate(value)]
-    said = f"{place}: " if place else ""
+    prefix = f"{place}: " if place else ""
     if isinstance(value, bool):
-        raise ValueError(f"{said}must be a number, got {str(value).lower()}")
+        raise ValueError(f"{prefix}must be a number, got {str(value).lower()}")
     if isinstance(value, str):
         try:
             return number(value)
         except ValueError as error:
             if "_" in value:
-                raise ValueError(f"{said}{error}") from None
+                raise ValueError(f"{prefix}{error}") from None
     return value
 
 
@@ -51,7 +51,7 @@ Delta = Annotated[float, Field(gt=0, le=MOST_DELTA), NoTruth]
 Order = Annotated[float, Field(gt=1, le=MOST_LEVEL), NoTruth]
 Count = Annotated[int, Field(ge=1, le=MOST), NoTruth]
 Actions = Annotated[int, Field(ge=2, le=10_000), NoTruth]
-"""How many actions, arms or points there are to choose from."""
+"""Number of actions, arms or points there are to choose from."""
 States = Annotated[int, Field(ge=2, le=200), NoTruth]
 Steps = Annotated[int, Field(ge=1, le=1_000), NoTruth]
 Dimension = Annotated[int, Field(ge=1, le=1_000), NoTruth]
@@ -59,7 +59,7 @@ MOST_POINTS, MOST_FEATURES, MOST_ENTRIES = 4_096, 10_000, 10**6
 """The largest pool of points, of which every pair has a kernel; number of features of a kernel; and table of a process."""
 Points = Annotated[int, Field(ge=1, le=MOST_POINTS), NoTruth]
 Choices = Annotated[int, Field(ge=2, le=MOST_POINTS), NoTruth]
-"""How many points of a pool there are to choose from."""
+"""Number of points of a pool there are to choose from."""
 _EXPONENT = re.compile(r"[-+]?[0-9.]+e[-+]?[0-9]+", re.I)
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
 
@@ -108,8 +108,8 @@ def _numeric_fields(model: type[BaseModel]) -> tuple[str, ...]:
     kinds = {name: set(_kinds(field.annotation)) for name, field in model.model_fields.items()}
     return tuple(
         name
-        for name, found in kinds.items()
-        if found & {int, float} and not found & {bool, str} and not any(issubclass(kind, BaseModel) for kind in found)
+        for name, allowed in kinds.items()
+        if allowed & {int, float} and not allowed & {bool, str} and not any(issubclass(kind, BaseModel) for kind in allowed)
     )
 
 
@@ -122,7 +122,7 @@ def _kinds(annotation: Any) -> Iterator[type]:
 
 
 class Labelled(Strict):
-    """What may be called something else than what it is."""
+    """Base of what may be called something else than what it is."""
 
     label: Annotated[str | None, Field(pattern=NAME, max_length=40)] = Field(
         None, description="Label in cells and reports; needed only to tell two of one kind apart."

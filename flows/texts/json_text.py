@@ -11,15 +11,15 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 def read_model(model: type[Model], content: bytes) -> Model:
-    """What a JSON text says, as a model; `true` is no number, `"1"` no number, and no field stands twice.
+    """Reads a JSON text as a model; `true` is no number, `"1"` no number, and no field stands twice.
 
     Raises:
       pydantic.ValidationError: it is no JSON, or does not fit the model.
       ValueError: a field stands twice.
     """
-    found = model.model_validate_json(content, strict=True)
+    parsed = model.model_validate_json(content, strict=True)
     json.loads(content, object_pairs_hook=_once)
-    return found
+    return parsed
 
 
 def _once(pairs: list[tuple[str, Any]]) -> None:

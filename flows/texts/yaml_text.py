@@ -91,7 +91,7 @@ def _mistake(event: Any, source: str, message: str) -> SpecError:
 
 
 def _value(node: yaml.Node, field: str, source: str) -> Any:
-    """What a node says; `field` is its place, such as `environment.means[1]`."""
+    """Value of a node; `field` is its place, such as `environment.means[1]`."""
     if isinstance(node, yaml.ScalarNode):
         return _scalar(node, field, source)
     if isinstance(node, yaml.SequenceNode):
@@ -102,7 +102,7 @@ def _value(node: yaml.Node, field: str, source: str) -> Any:
 
 
 def _mapping(node: Any, field: str, source: str) -> dict[Any, Any]:
-    found: dict[Any, Any] = {}
+    entries: dict[Any, Any] = {}
     merged: dict[Any, Any] = {}
     lines: dict[Any, int] = {}
     for key_node, value_node in node.value:
@@ -125,8 +125,8 @@ def _mapping(node: Any, field: str, source: str) -> dict[Any, Any]:
                 f"{source}:{line}: {field or 'spec'}: the name of a field is printable, got {shortened(repr(key))}"
             )
         lines[key] = line
-        found[key] = _value(value_node, f"{field}.{key}".lstrip("."), source)
-    return {**merged, **found}
+        entries[key] = _value(value_node, f"{field}.{key}".lstrip("."), source)
+    return {**merged, **entries}
 
 
 def _scalar(node: Any, field: str, source: str) -> Any:
@@ -134,8 +134,8 @@ def _scalar(node: Any, field: str, source: str) -> Any:
     where = f"{source}:{node.start_mark.line + 1}: {shortened(field) or 'spec'}:"
     if len(text) > _LONGEST:
         raise SpecError(f"{where} a value has at most {_LONGEST:,} characters, got {len(text):,}: {shortened(repr(text))}")
-    if found := _UNREADABLE.search(text):
-        raise SpecError(f"{where} a value is text without control characters, got {found.group()!r} in it")
+    if match := _UNREADABLE.search(text):
+        raise SpecError(f"{where} a value is text without control characters, got {match.group()!r} in it")
     if node.tag == f"{_TAG}null" and text.lower() not in ("", "~", "null"):
         raise SpecError(f"{where} must be nothing, got {shortened(repr(text))}")
     if node.tag == _MERGE or (node.tag == f"{_TAG}value" and text == "="):

@@ -1,4 +1,4 @@
-"""What MLflow is told of the data that a cell was played on: of a private table only what its owner declared."""
+"""Record for MLflow of the data that a cell was played on: of a private table only what its owner declared."""
 
 from __future__ import annotations
 

@@ -81,20 +81,20 @@ def serve(
         steps = ["benchmark", "audit", *NIGHTLY_STEPS[1:]] if audit else NIGHTLY_STEPS
         for spec in specs or ():
             ask(f"{spec}, each night", [Work(read_spec(spec, folder.root)[0], steps)], folder.root, None, is_agreed=yes)
-        found = deployments(specs or [DEMO], times, str(folder.root), steps)
-        names = [str(deployment.name) for deployment in found]
+        runners = deployments(specs or [DEMO], times, str(folder.root), steps)
+        names = [str(deployment.name) for deployment in runners]
         if unknown := [name for name in run or () if name not in names]:
             raise SpecError(f"--run: {unknown[0]!r} is not served; there are {', '.join(names)}")
         log = folder.prefect / "server.log"
         if server is None:
             typer.echo("Prefect starts; this takes up to a minute.", err=True)
         with own_server(port, log) if server is None else shared_server.connected(server) as pages:
-            served = register(found)
+            served = register(runners)
             crons = {name: weekly if name == SUITE else nightly for name in names}
             silence = {name: alerts.longest_gap(cron, timezone) + alerts.GRACE for name, cron in crons.items()}
             ids = dict(zip(names, served.ids, strict=True))
             alerts.watch(alert, {name: alerts.Watched(ids[name], silence[name]) for name in names})
-            full = {str(deployment.name): f"{deployment.flow_name}/{deployment.name}" for deployment in found}
+            full = {str(deployment.name): f"{deployment.flow_name}/{deployment.name}" for deployment in runners}
             if server is None:
                 typer.echo(f"Prefect's pages:  {pages}   (this machine only; the server's log: {log})")
                 typer.echo(f"They ask for a password: the whole line in {folder.login}, which you alone can read.\n")

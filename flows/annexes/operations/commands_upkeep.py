@@ -29,24 +29,24 @@ def prune(
 
         seconds, folder = seconds_of(keep), DataFolder(_there(data))
         folder.set_environment()
-        found = clear(folder, seconds, is_dry=dry_run)
+        pruned = clear(folder, seconds, is_dry=dry_run)
         runs = prune_runs(folder, seconds, is_dry=dry_run)
         history = prune_history(folder, seconds, is_dry=dry_run)
         if as_json:
             shown = {
-                "removed": [str(path) for path in found.removed],
-                "bytes": found.n_bytes,
-                "kept": found.kept,
-                "notes": found.notes,
+                "removed": [str(path) for path in pruned.removed],
+                "bytes": pruned.n_bytes,
+                "kept": pruned.kept,
+                "notes": pruned.notes,
                 "mlflow": {"removed": [asdict(run) for run in runs.removed], "kept": runs.kept, "is_purged": runs.is_purged},
                 "prefect": None if history is None else asdict(history),
             }
             typer.echo(json.dumps(shown, indent=1))
             return
-        echo(*(f"note: {note}" for note in found.notes))
+        echo(*(f"note: {note}" for note in pruned.notes))
         what = "would be removed" if dry_run else "removed"
-        typer.echo(f"{what}: {len(found.removed)} results, {found.n_bytes / 2**20:,.1f} MiB")
-        typer.echo(f"kept: {sum(found.kept.values())} results{_reasons(found.kept)}")
+        typer.echo(f"{what}: {len(pruned.removed)} results, {pruned.n_bytes / 2**20:,.1f} MiB")
+        typer.echo(f"kept: {sum(pruned.kept.values())} results{_reasons(pruned.kept)}")
         n_bytes = sum(run.n_bytes for run in runs.removed)
         typer.echo(f"MLflow, {what}: {len(runs.removed)} superseded runs, {n_bytes / 2**20:,.1f} MiB of files")
         if dry_run:
@@ -62,8 +62,8 @@ def prune(
 
 def _reasons(kept: Mapping[str, int]) -> str:
     """Why something stays, in brackets."""
-    said = ", ".join(f"{number} {why}" for why, number in sorted(kept.items()))
-    return f" ({said})" if said else ""
+    words = ", ".join(f"{number} {why}" for why, number in sorted(kept.items()))
+    return f" ({words})" if words else ""
 
 
 def doctor(as_json: AsJson = False, data: Data = None, debug: Debug = False) -> None:
@@ -74,15 +74,15 @@ def doctor(as_json: AsJson = False, data: Data = None, debug: Debug = False) -> 
         from bandana.flows.annexes.operations.doctor import State, examine
 
         root = data_root(data)
-        found = examine(DataFolder(root) if root.is_dir() else None)
+        findings = examine(DataFolder(root) if root.is_dir() else None)
         if as_json:
-            typer.echo(json.dumps([asdict(each) for each in found], indent=1))
+            typer.echo(json.dumps([asdict(each) for each in findings], indent=1))
         else:
             table = Table("what", "", "found")
-            for each in found:
+            for each in findings:
                 table.add_row(each.what, str(each.state), each.said)
             console(150).print(table)
-        if any(each.state is State.BAD for each in found):
+        if any(each.state is State.BAD for each in findings):
             raise typer.Exit(FAILURE)
 
 

@@ -70,12 +70,12 @@ def calibrate(
         own = ("algorithm", "model", "guarantee", "reading", "others", "as_json", "debug")
         given = {name: value for name, value in context.params.items() if name not in own and value is not None}
         given |= calibrations.assigned(others or [])
-        found = [calibrations.compare(entry, reading, given) for entry in entries]
+        compared = [calibrations.compare(entry, reading, given) for entry in entries]
         if as_json:
-            documents = [calibrations.document(each) for each in found]
+            documents = [calibrations.document(each) for each in compared]
             typer.echo(json.dumps(documents if len(documents) > 1 else documents[0], indent=1, allow_nan=False))
             return
         meanings = {str(parameter.name): getattr(parameter, "help", "") for parameter in context.command.params}
-        for index, each in enumerate(found):
+        for index, each in enumerate(compared):
             typer.echo("\n" if index else "", nl=False)
             calibrations.show(each, meanings)
