@@ -124,7 +124,7 @@ class EverySpec(Strict):
         return ()
 
     def _played(self, entry: Entry, environment: Environment[Any]) -> tuple[Any, ...]:
-        """Key of what is played: some twins of different algorithms are one, such as AdaR-UCB's and AdaP-UCB's at one beta."""
+        """Key of what is played: twins of different algorithms are one, such as AdaR-UCB's and AdaP-UCB's at one beta."""
         if entry.is_private:
             return (entry.label,)
         settings = entry.settings(problem_of(environment.seen_by(entry)), **self.parameter_grid(entry)[0])
