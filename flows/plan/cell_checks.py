@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bandana.algorithms.entry import Entry, Settings
 from bandana.algorithms.problem import LINEAR_MDP, MIXTURE, Problem
 from bandana.flows.own.algorithms import OwnAlgorithmSpec
-from bandana.flows.problems.environment import Environment
+from bandana.flows.problems.environment import Environment, EnvironmentFields
 from bandana.flows.texts.mistakes import SpecError
 
 if TYPE_CHECKING:
@@ -53,19 +53,19 @@ def check_files(cells: Sequence[Cell]) -> None:
             )
 
 
-def check_features(place: int, environment: Environment[Any], entry: Entry, variants: Sequence[Settings]) -> None:
+def check_features(place: int, seen: Environment[EnvironmentFields], entry: Entry, listed: Sequence[Settings]) -> None:
     """Checks that the algorithm can be built: whether there are features depends on the kernel and on the parameters.
 
     Calibrations and privacy levels do not matter: one of each choice of parameters is built.
     """
-    if not is_built_at_once(variants[0].problem):
+    if not is_built_at_once(listed[0].problem):
         return
-    first = {tuple(settings.parameters.items()): settings for settings in reversed(variants)}
+    first = {tuple(settings.parameters.items()): settings for settings in reversed(listed)}
     for settings in first.values():
         try:
             entry.build(settings)
         except ValueError as error:
-            raise SpecError(f"algorithms.{place}: {entry.label} on {environment.label}: {error}") from error
+            raise SpecError(f"algorithms.{place}: {entry.label} on {seen.label}: {error}") from error
 
 
 def is_built_at_once(problem: Problem) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -15,7 +14,7 @@ from bandana.algorithms.protocol import Algorithm, IntArray
 from bandana.flows.plan import keys
 from bandana.flows.plan.roles import Role
 from bandana.flows.plan.seeds import COINS, REWARDS
-from bandana.flows.problems.environment import Environment
+from bandana.flows.problems.environment import Environment, EnvironmentFields
 from bandana.flows.spec.spec import AuditSpec, Spec
 from bandana.flows.texts.file_names import file_name
 from bandana.privacy_core import Guarantee, Participation
@@ -43,7 +42,7 @@ class Cell:
     """
 
     spec: Spec
-    environment: Environment[Any]
+    environment: Environment[EnvironmentFields]
     entry: Entry
     settings: Settings
     varied: tuple[str, ...] = ()
@@ -125,7 +124,7 @@ class Cell:
         bound = lower_bound(self.settings, claim, means, grid, is_bernoulli=self.environment.is_bernoulli)
         return None if bound is None else RegretBound(bound.values, f"{bound.text}; {bound.reach}")
 
-    def parameters(self) -> dict[str, Any]:
+    def parameters(self) -> dict[str, str | float]:
         """The public parameters, for keys, MLflow and the report."""
         if self.promised is None:
             return dict(self.settings.shown())
@@ -187,5 +186,5 @@ class Block:
         return keys.shared_seed(self, COINS)
 
 
-def _text(value: Any) -> str:
+def _text(value: str | float) -> str:
     return value if isinstance(value, str) else f"{value:g}"

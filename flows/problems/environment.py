@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from enum import IntEnum
 from pathlib import Path
@@ -110,7 +110,7 @@ class EnvironmentFields(Labelled):
         return self
 
     @property
-    def made_by(self) -> tuple[Any, ...]:
+    def made_by(self) -> tuple[object, ...]:
         """Code of the user's that makes it, on which keys depend; empty for most kinds."""
         return ()
 
@@ -119,7 +119,7 @@ class EnvironmentFields(Labelled):
         return self
 
 
-Item = TypeVar("Item", bound=EnvironmentFields)
+Item = TypeVar("Item", bound=EnvironmentFields, covariant=True)
 _VISITS = ("visits_per_user", "visits_apart")
 UNIFORM, CONSTANT = "uniform play", "best constant action"
 """Reference policies: every action with the same probability; the one action that does best if it is always played."""
@@ -173,7 +173,7 @@ class Environment(ABC, Generic[Item]):
     def __init__(self, setting: Setting, item: Item) -> None:
         self.setting, self.item = setting, item
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         # Data are not sent to workers: each worker reads the file itself.
         return {"setting": self.setting, "item": self.item}
 
@@ -233,7 +233,7 @@ class Environment(ABC, Generic[Item]):
         """Public facts of it, for algorithms."""
         return Problem(self.n_actions, self.reward_range, horizon)
 
-    def seen_by(self, entry: Entry) -> Environment[Any]:
+    def seen_by(self, entry: Entry) -> Environment[EnvironmentFields]:
         """The environment as one kind of algorithm sees it; for all kinds that play on it the same, if nothing is said."""
         return self
 
@@ -246,12 +246,12 @@ class Environment(ABC, Generic[Item]):
         """
         return replace(problem, horizon=self.setting.rounds)
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, object]:
         """Facts that keys and seeds know of it: all that its data depend on.
 
         What it is called and what may be shown of it change no number.
         """
-        facts: dict[str, Any] = self.item.model_dump(mode="json", exclude={"label", "public", *_VISITS})
+        facts: dict[str, object] = self.item.model_dump(mode="json", exclude={"label", "public", *_VISITS})
         users = self.item.users
         return facts if users is None else {**facts, "visits": [users.most, users.separation]}
 
@@ -267,12 +267,12 @@ class Environment(ABC, Generic[Item]):
         return entry.in_audit(replace(settings, problem=self.audit_problem(settings.problem, entry)))
 
     def regret(
-        self, stream: Any, grid: IntArray, n_reps: int
+        self, stream: Stream | EpisodicStream, grid: IntArray, n_reps: int
     ) -> RegretCurve | ContextualRegretCurve | EpisodicRegretCurve | DriftingRegretCurve:
         """Observer of a run's regret."""
         return RegretCurve(self.means, grid, n_reps)
 
-    def reference_gaps(self, stream: Any, n_reps: int) -> dict[str, FloatArray]:
+    def reference_gaps(self, stream: Stream | EpisodicStream, n_reps: int) -> dict[str, FloatArray]:
         """(n_reps,) expected regret of one user under each reference policy that needs no learning, by its name.
 
         Uniform play everywhere; the best constant action where it is not what regret is counted against.
@@ -283,12 +283,12 @@ class Environment(ABC, Generic[Item]):
         """
         return {UNIFORM: np.full(n_reps, (self.means.max() - self.means).mean())}
 
-    def reference_curves(self, stream: Any, grid: IntArray, n_reps: int) -> dict[str, FloatArray]:
+    def reference_curves(self, stream: Stream | EpisodicStream, grid: IntArray, n_reps: int) -> dict[str, FloatArray]:
         """(n_reps, n_grid) expected regret of each reference policy on a grid of rounds; see `reference_gaps`."""
         return {name: gaps[:, None] * grid for name, gaps in self.reference_gaps(stream, n_reps).items()}
 
     def final_policy(
-        self, algorithm: Algorithm, released: Any, labels: IntArray | None, coins: Coins
+        self, algorithm: Algorithm, released: object, labels: IntArray | None, coins: Coins
     ) -> dict[str, FloatArray]:
         """Arrays of a block that say what its replicates would do next, where that can be judged by logged data.
 
@@ -304,7 +304,7 @@ class Environment(ABC, Generic[Item]):
         """The same of a reference policy."""
         return {}
 
-    def policy_values(self, blocks: Sequence[FloatArray]) -> dict[str, Any]:
+    def policy_values(self, blocks: Sequence[FloatArray]) -> dict[str, object]:
         """Values of the policies of all blocks by logged data."""
         return {}
 
@@ -318,7 +318,7 @@ class Environment(ABC, Generic[Item]):
         """Number of the first record in the data set, of which an environment may play a part."""
         return 0
 
-    def noise_facts(self) -> dict[str, Any]:
+    def noise_facts(self) -> dict[str, object]:
         """Facts behind reproducible noise besides the cell; of private rows their content, so that no two share noise."""
         return {}
 
@@ -349,7 +349,7 @@ class Environment(ABC, Generic[Item]):
     def _whose(self, name: str) -> str:
         return self.label
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> dict[str, object]:
         """Description of the environment for the report."""
         name, text, estimator = self.about()
         users = self.item.users
@@ -369,3 +369,7 @@ class Environment(ABC, Generic[Item]):
 
     def _seed(self, purpose: Purpose) -> np.random.SeedSequence:
         return np.random.SeedSequence(self.setting.seed, spawn_key=(purpose,))
+
+
+Classes = dict[type, Callable[[Setting, Any], Environment[EnvironmentFields]]]
+"""Fields of a kind in a spec -> what makes an environment of the experiment's setting and of them."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import replace
 from functools import cached_property
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Literal, TypeVar
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -18,8 +18,8 @@ from bandana.algorithms.environments.worst_mdps import bed_like
 from bandana.algorithms.mdp.planning import plan
 from bandana.algorithms.observers import EpisodicRegretCurve
 from bandana.algorithms.problem import LINEAR_MDP, MIXTURE, Problem
-from bandana.algorithms.protocol import FloatArray, IntArray
-from bandana.flows.problems.environment import CONSTANT, UNIFORM, Environment, EnvironmentFields, Item, Purpose
+from bandana.algorithms.protocol import EpisodicStream, FloatArray, IntArray, Stream
+from bandana.flows.problems.environment import CONSTANT, UNIFORM, Classes, Environment, EnvironmentFields, Item, Purpose
 from bandana.flows.texts.fields import MOST_ENTRIES, Actions, Dimension, Positive, States, Steps
 
 REGRET = (
@@ -97,11 +97,11 @@ class Episodes(Environment[Item]):
         law: str = self.item.rewards  # type: ignore[attr-defined]
         return self.instance.stream(self.setting.horizon, seed, law)
 
-    def regret(self, stream: Any, grid: IntArray, n_reps: int) -> EpisodicRegretCurve:
+    def regret(self, stream: Stream | EpisodicStream, grid: IntArray, n_reps: int) -> EpisodicRegretCurve:
         """Gaps along each trajectory."""
         return EpisodicRegretCurve(self.instance.best.gaps, grid, n_reps)
 
-    def reference_gaps(self, stream: Any, n_reps: int) -> dict[str, FloatArray]:
+    def reference_gaps(self, stream: Stream | EpisodicStream, n_reps: int) -> dict[str, FloatArray]:
         """Exact, by evaluating both kinds of policies: an episode loses V* - V at its first state."""
         mdp = self.instance
         best, shape = float(mdp.start @ mdp.best.values[0]), mdp.rewards.shape
@@ -263,6 +263,6 @@ class _Modes(Episodes[ModesSpec]):
         return f"Actions mix {self.item.dimension} modes, which have laws of the next state; features are drawn."
 
 
-CLASSES: dict[type, type[Environment[Any]]] = {
+CLASSES: Classes = {
     HypercubeSpec: _Hypercube, PatientsSpec: _Patients, KernelsSpec: _Kernels, ModesSpec: _Modes,
 }  # fmt: skip

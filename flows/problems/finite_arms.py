@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property, lru_cache
 from hashlib import sha256
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -22,7 +22,7 @@ from bandana.algorithms.protocol import FloatArray, Stream
 from bandana.flows.own import data as own_data
 from bandana.flows.own.budgets import BookSpec
 from bandana.flows.problems.data_files import DataFile, DataFileSpec
-from bandana.flows.problems.environment import PSEUDO, Environment, EnvironmentFields, Purpose
+from bandana.flows.problems.environment import PSEUDO, Classes, Environment, EnvironmentFields, Purpose
 from bandana.flows.texts.header import read_header
 from bandana.flows.texts.mistakes import SpecError, shortened
 from bandana.privacy_core import Interval
@@ -171,11 +171,11 @@ class _Table(DataFile[TableSpec]):
     def plays_private_rows(self) -> bool:
         return not self.shows("values")
 
-    def noise_facts(self) -> dict[str, Any]:
+    def noise_facts(self) -> dict[str, object]:
         """No key and no result shows a seed of noise, so a hash of private rows tells nobody of them."""
         return {"rows": sha256(own_data.content_of(self.item)[0]).hexdigest()} if self.plays_private_rows else {}
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, object]:
         """Facts that keys know; the book changes no number, and is left out."""
         facts = super().facts()
         del facts["data"]
@@ -359,4 +359,4 @@ class _Visits:
         return True
 
 
-CLASSES: dict[type, type[Environment[Any]]] = {BernoulliSpec: _Bernoulli, ThorntonSpec: _Thornton, TableSpec: _Table}
+CLASSES: Classes = {BernoulliSpec: _Bernoulli, ThorntonSpec: _Thornton, TableSpec: _Table}

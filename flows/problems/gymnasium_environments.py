@@ -10,7 +10,7 @@ from pydantic import Field
 
 from bandana.algorithms.environments.mdp_instances import Instance, tabular
 from bandana.algorithms.problem import LINEAR_MDP
-from bandana.flows.problems.environment import Environment
+from bandana.flows.problems.environment import Classes
 from bandana.flows.problems.episodes import Episodes, EpisodesSpec
 from bandana.flows.texts.fields import Scalar, Steps
 from bandana.flows.texts.mistakes import SpecError
@@ -97,4 +97,4 @@ def law_of(table: Any) -> tuple[np.ndarray, np.ndarray]:
     return transitions, (rewards - least) / width
 
 
-CLASSES: dict[type, type[Environment[Any]]] = {GymnasiumSpec: _Gymnasium}
+CLASSES: Classes = {GymnasiumSpec: _Gymnasium}

@@ -34,6 +34,7 @@ from bandana.flows.problems.environment import (
     CONTEXTUAL_PSEUDO,
     HINDSIGHT,
     UNIFORM,
+    Classes,
     Environment,
     EnvironmentFields,
     Item,
@@ -129,7 +130,7 @@ class _Kernel(Environment[Item]):
     def regret(self, stream: Any, grid: IntArray, n_reps: int) -> ContextualRegretCurve:
         return ContextualRegretCurve(stream, grid, n_reps)
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> dict[str, object]:
         """Description for the report, which does not list hundreds of points."""
         return super().describe() | ({"actions": []} if self.n_actions > _MOST_LISTED else {})
 
@@ -188,7 +189,7 @@ class _Gap(_Kernel[GapSpec]):
 class Pooled(_Kernel[Item]):
     """All that users may bring is a finite public pool."""
 
-    def seen_by(self, entry: Entry) -> Environment[Any]:
+    def seen_by(self, entry: Entry) -> Environment[EnvironmentFields]:
         """Its points as arms, for algorithms that know of no kernel; they play where there is one context."""
         return self if POOLED in entry.plays_on else _AsArms(self)
 
@@ -223,11 +224,11 @@ class _AsArms(Environment[Item]):
     Audits replay few of them: a claim holds for any number.
     """
 
-    def __init__(self, pooled: Pooled[Any]) -> None:
+    def __init__(self, pooled: Pooled[Item]) -> None:
         super().__init__(pooled.setting, pooled.item)
         self._pooled = pooled
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return super().__getstate__() | {"_pooled": self._pooled}
 
     @property
@@ -246,13 +247,12 @@ class _AsArms(Environment[Item]):
     @cached_property
     def means(self) -> FloatArray:
         """(n_actions,) the function's values."""
-        values: FloatArray = self._pooled.stream(np.random.SeedSequence(0)).values[0]
-        return values
+        return np.asarray(self._pooled.stream(np.random.SeedSequence(0)).values[0])
 
     def stream(self, seed: np.random.SeedSequence) -> FixedArms:
         return FixedArms(self._pooled.stream(seed))
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> dict[str, object]:
         return self._pooled.describe()
 
     def audit_table(self) -> RewardTable:
@@ -356,7 +356,7 @@ class _Rkhs(Pooled[RkhsSpec]):
         """Pool that algorithms are told: the same contexts and points, with the assumed law."""
         return _with_law(self.true_pool, self.item.assumed_law)
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, object]:
         """Facts for keys and seeds; fields that are left out change no seed of specs that were written before them."""
         facts = super().facts()
         for name in ("law", "assumed_law", "functions"):
@@ -479,7 +479,7 @@ class _Diabetes(_Kernel[DiabetesSpec]):
     def stream(self, seed: np.random.SeedSequence) -> Stream:
         return self.table
 
-    def reference_gaps(self, stream: Any, n_reps: int) -> dict[str, FloatArray]:
+    def reference_gaps(self, stream: object, n_reps: int) -> dict[str, FloatArray]:
         """Exact, from all rows."""
         rewards = self.table.rewards
         return {UNIFORM: np.full(n_reps, (rewards.max(axis=1) - rewards.mean(axis=1)).mean())}
@@ -496,6 +496,6 @@ class _Diabetes(_Kernel[DiabetesSpec]):
         return "diabetes", text, HINDSIGHT
 
 
-CLASSES: dict[type, type[Environment[Any]]] = {
+CLASSES: Classes = {
     GapSpec: _Gap, RkhsSpec: _Rkhs, DiabetesSpec: _Diabetes,
 }  # fmt: skip

@@ -24,7 +24,7 @@ from bandana.algorithms.problem import CONTEXTUAL, FINITE, Problem
 from bandana.algorithms.protocol import Algorithm, FloatArray, IntArray
 from bandana.flows.own import data as own_data
 from bandana.flows.problems.data_files import DataFile, DataFileSpec
-from bandana.flows.problems.environment import UNIFORM, Purpose
+from bandana.flows.problems.environment import UNIFORM, Classes, Purpose
 from bandana.flows.texts.fields import distinct
 from bandana.flows.texts.mistakes import SpecError
 
@@ -127,7 +127,7 @@ class _Logged(DataFile[LoggedSpec]):
         """In the simulation."""
         return ContextualRegretCurve(stream, grid, n_reps) if self.has_contexts else RegretCurve(self.means, grid, n_reps)
 
-    def reference_gaps(self, stream: Any, n_reps: int) -> dict[str, FloatArray]:
+    def reference_gaps(self, stream: object, n_reps: int) -> dict[str, FloatArray]:
         """Exact, over the users of the simulation."""
         means = self._model.predict(self._halves[0].contexts) if self.has_contexts else self.means[None]
         return {UNIFORM: np.full(n_reps, float((means.max(axis=1) - means.mean(axis=1)).mean()))}
@@ -137,7 +137,7 @@ class _Logged(DataFile[LoggedSpec]):
         return {POLICY: np.full((len(self._halves[1]), self.n_actions), n_reps / self.n_actions)}
 
     def final_policy(
-        self, algorithm: Algorithm, released: Any, labels: IntArray | None, coins: Coins
+        self, algorithm: Algorithm, released: object, labels: IntArray | None, coins: Coins
     ) -> dict[str, FloatArray]:
         """(n, n_actions) how many replicates would take each action in each round that is held out, learning no more."""
         held, n_reps = self._halves[1], coins.n_reps
@@ -154,13 +154,12 @@ class _Logged(DataFile[LoggedSpec]):
             if offered is not None:
                 offered.setflags(write=False)
             tossed = (coins.draw(np.full(n_reps, self.setting.horizon + row), 0, n_coins),) if n_coins else ()
-            act: Any = algorithm.act
-            actions = act(released, offered, 0, *tossed)
+            actions = algorithm.act(released, offered, 0, *tossed)
             taken = actions if labels is None else labels[reps, actions]
             choices[row] = np.bincount(taken, minlength=self.n_actions)
         return {POLICY: choices}
 
-    def policy_values(self, blocks: Sequence[FloatArray]) -> dict[str, Any]:
+    def policy_values(self, blocks: Sequence[FloatArray]) -> dict[str, object]:
         """Values of the final policies on the rounds that are held out, on average over all replications.
 
         Args:
@@ -271,4 +270,4 @@ def _refuse(is_wrong: np.ndarray, column: str, where: str, wanted: str) -> None:
         raise SpecError(f"{where}: row {int(np.argmax(is_wrong)) + 1}: column {column!r} must be {wanted}")
 
 
-CLASSES: dict[type, Any] = {LoggedSpec: _Logged}
+CLASSES: Classes = {LoggedSpec: _Logged}

@@ -7,7 +7,7 @@ import math
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import yaml
 from pydantic import Discriminator, Field, PrivateAttr, Tag, ValidationError, model_validator
@@ -59,7 +59,7 @@ class ExecutionSpec(Strict):
     )
 
 
-def _whose(given: Any) -> str:
+def _whose(given: object) -> str:
     """Tells if an item of `algorithms` names a file of the user's, an algorithm of the catalog, or every one that plays."""
     if "all" in given if isinstance(given, Mapping) else isinstance(given, EverySpec):
         return "many"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
@@ -100,11 +100,12 @@ def read(place: Path, spec: Spec) -> dict[str, float]:
     Raises:
       SpecError: nothing was chosen yet, the file is damaged, or it was chosen for another spec.
     """
+    assert spec.tuning is not None
     again = f"run `bandana tune` on the spec {spec.name}"
     try:
         tuned = read_model(Tuned, place.read_bytes())
     except FileNotFoundError:
-        raise SpecError(f"tuning: {place} does not exist: {again} first, which chooses {_parameter(spec)}") from None
+        raise SpecError(f"tuning: {place} does not exist: {again} first, which chooses {spec.tuning.parameter}") from None
     except OSError as error:
         raise SpecError(f"tuning: {place} cannot be read: {error}") from error
     except ValidationError as error:
@@ -121,8 +122,3 @@ def read(place: Path, spec: Spec) -> dict[str, float]:
 def text_of(tuned: Tuned) -> str:
     """The file's content."""
     return json.dumps(tuned.model_dump(mode="json"), indent=1) + "\n"
-
-
-def _parameter(spec: Spec) -> Any:
-    assert spec.tuning is not None
-    return spec.tuning.parameter

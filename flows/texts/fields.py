@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from functools import cache
-from typing import Annotated, Any, TypeVar, get_args
+from typing import Annotated, TypeVar, get_args
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
@@ -16,7 +16,7 @@ MOST = 10**15
 """The largest count: a float knows it exactly, and so does every product of a few with an array's index."""
 
 
-def _numbers(value: Any, place: str = "") -> Any:
+def _numbers(value: object, place: str = "") -> object:
     """Numbers that were written as text, in lists too, such as 1e5, which YAML takes for text because it has no dot.
 
     Refuses true and false, which pydantic takes for 1 and 0, and 1_000, which it takes for 1000.
@@ -64,7 +64,7 @@ _EXPONENT = re.compile(r"[-+]?[0-9.]+e[-+]?[0-9]+", re.I)
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
 
 
-def _several(value: Any) -> Any:
+def _several(value: object) -> object:
     """One value where a list is also allowed."""
     return value if isinstance(value, list) else [value]
 
@@ -79,7 +79,7 @@ def distinct(values: list[T]) -> list[T]:
 OneOrSeveral = Annotated[list[T], BeforeValidator(_several), Field(min_length=1), AfterValidator(distinct)]
 
 
-def _number(value: Any) -> Any:
+def _number(value: object) -> object:
     """YAML reads 1e-5 as text, because it has no dot."""
     return float(value) if isinstance(value, str) and _EXPONENT.fullmatch(value) else value
 
@@ -95,7 +95,7 @@ class Strict(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _reads_numbers(cls, given: Any) -> Any:
+    def _reads_numbers(cls, given: object) -> object:
         """Reads numbers where numbers are asked for, in lists too."""
         if not isinstance(given, Mapping):
             return given
@@ -113,7 +113,7 @@ def _numeric_fields(model: type[BaseModel]) -> tuple[str, ...]:
     )
 
 
-def _kinds(annotation: Any) -> Iterator[type]:
+def _kinds(annotation: object) -> Iterator[type]:
     """The types that a type consists of."""
     if isinstance(annotation, type) and not get_args(annotation):
         yield annotation

@@ -8,6 +8,8 @@ from typing import Any, TypeVar
 from pydantic import BaseModel
 
 Model = TypeVar("Model", bound=BaseModel)
+JsonObject = dict[str, Any]
+"""An object of a JSON document, whose fields its reader knows."""
 
 
 def read_model(model: type[Model], content: bytes) -> Model:
@@ -22,7 +24,7 @@ def read_model(model: type[Model], content: bytes) -> Model:
     return parsed
 
 
-def _once(pairs: list[tuple[str, Any]]) -> None:
+def _once(pairs: list[tuple[str, object]]) -> None:
     names = [name for name, _ in pairs]
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise ValueError(f"the field {twice[:80]!r} stands twice: remove one")

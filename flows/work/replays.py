@@ -28,7 +28,7 @@ from bandana.privacy_core import Guarantee, PureDP
 if TYPE_CHECKING:
     from bandana.audits.subjects import Subject
     from bandana.flows.plan.cells import Cell
-    from bandana.flows.problems.environment import Environment
+    from bandana.flows.problems.environment import Environment, EnvironmentFields
 
 About = Callable[[str, tuple[int, ...], int], dict[str, str]]
 """Table, probes and seed -> what a reader needs to repeat an audit."""
@@ -113,7 +113,7 @@ def _settings(cell: Cell, table: Table) -> tuple[Settings, Settings | None, Guar
     return main, at_test_budget(cell.entry, main, table), None
 
 
-def data_of(environment: Environment[Any], n_actions: int) -> str:
+def data_of(environment: Environment[EnvironmentFields], n_actions: int) -> str:
     """Description of what is replayed, in words."""
     name = environment.describe()["name"]
     data = f" of {name}" if environment.shows("values") else ", drawn at random: the data are private"

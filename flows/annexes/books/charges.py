@@ -17,7 +17,7 @@ from bandana.flows.annexes.books.earlier import earlier_runs
 from bandana.flows.keys.content import content_key
 from bandana.flows.own import data as own_data
 from bandana.flows.plan.cells import REPRODUCIBLE, SECURE, Block
-from bandana.flows.problems.environment import Environment
+from bandana.flows.problems.environment import Environment, EnvironmentFields
 from bandana.flows.texts.mistakes import BookError, SpecError
 from bandana.privacy_core import Event, GaussianDP, GaussianEvent, Guarantee, PureDP, PureEvent
 
@@ -144,10 +144,10 @@ def forecast(blocks: Iterable[Block], root: Path | None) -> list[str]:
         assert item.book is not None
         book = BudgetBook(item.book.place(root or Path()))
         state = book.state() if book.entries() else None
-        if state is None and item.book.budget is None:
+        budget = state.budget if state is not None else item.book.budget.guarantee if item.book.budget is not None else None
+        if budget is None:
             lines.append(f"{book.name} does not exist yet, and the spec gives no budget")
             continue
-        budget = state.budget if state is not None else item.book.budget.guarantee
         is_known = getattr(item, "pin", None) is not None
         data = charged_data_of(group[0]) if is_known else None
         if data is not None and (others := [place for place in data.books() if place != book.place_in(data)]):
@@ -171,7 +171,7 @@ def _before(earlier: Earlier) -> str:
     return f"; {n_runs} earlier runs over these rows are charged when it opens{bare}"
 
 
-def without_book(environments: Iterable[Environment[Any]]) -> list[str]:
+def without_book(environments: Iterable[Environment[EnvironmentFields]]) -> list[str]:
     """One line for each private file that has no book in the spec, and for each that a book knows nevertheless."""
     lines = []
     for environment in environments:
@@ -229,7 +229,7 @@ def opened(state: State) -> str:
     )
 
 
-def check_has_no_book(environment: Environment[Any]) -> None:
+def check_has_no_book(environment: Environment[EnvironmentFields]) -> None:
     """Refuses a file without a book whose rows have one.
 
     Raises:
@@ -254,13 +254,12 @@ def check_has_no_book(environment: Environment[Any]) -> None:
         )
 
 
-def _root_of(environment: Environment[Any]) -> Path:
+def _root_of(environment: Environment[EnvironmentFields]) -> Path:
     """The data folder."""
     pin = getattr(environment.item, "pin", None)
     if pin is None:
         raise BookError(f"{environment.label}: a budget book needs a data folder")
-    root: Path = pin.secret.parent
-    return root
+    return Path(pin.secret.parent)
 
 
 def _book_of(block: Block) -> BudgetBook:
@@ -269,7 +268,7 @@ def _book_of(block: Block) -> BudgetBook:
     return BudgetBook(book.place(_root_of(block.cell.environment)), None if book.budget is None else book.budget.guarantee)
 
 
-def data_of(environment: Environment[Any]) -> DataSet:
+def data_of(environment: Environment[EnvironmentFields]) -> DataSet:
     """The data set of an environment on a file, as its data folder knows it."""
     item: Any = environment.item
     content, digest = own_data.content_of(item)
