@@ -121,8 +121,7 @@ class _Kernel(Environment[Item]):
     @property
     def _known(self) -> dict[str, Any]:
         """The problem's kernel and the dimension of its points."""
-        item: Any = self.item
-        return {"dimension": item.points_dimension, "kernel": item.public_kernel()}
+        return {"dimension": self.item.points_dimension, "kernel": self.item.public_kernel()}  # type: ignore[attr-defined]
 
     def problem(self, horizon: int) -> Problem:
         return Problem(self.n_actions, self.reward_range, horizon, **self._known)

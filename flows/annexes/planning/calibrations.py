@@ -96,9 +96,9 @@ def find(name: str, model: str | None = None, guarantee: str | None = None) -> l
     private = [(form, entry) for form, entry in of if entry.promise is not None]
     entries = [entry for form, entry in private if model in (None, form.model) and guarantee in (None, form.guarantee)]
     if private and not entries:
-        asked = " ".join(word for word in (model, guarantee) if word)
+        wanted = " ".join(word for word in (model, guarantee) if word)
         forms = ", ".join(f"--model {form.model} --guarantee {form.guarantee}" for form, _ in private)
-        raise SpecError(f"{name} has no form that is {asked}; it has: {forms}")
+        raise SpecError(f"{name} has no form that is {wanted}; it has: {forms}")
     return entries
 
 
