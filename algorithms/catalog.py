@@ -28,7 +28,7 @@ _NAMED = ("joint", "shuffle", "local")
 
 def labelled(entries: Sequence[Entry]) -> tuple[Entry, ...]:
     """The entries with unique labels, and with the names that their seeds are derived from."""
-    found = []
+    listed = []
     for entry in entries:
         same = [other for other in entries if other.name == entry.name]
         model = entry.privacy_model
@@ -38,8 +38,8 @@ def labelled(entries: Sequence[Entry]) -> tuple[Entry, ...]:
         words = (entry.name, model if model in _NAMED else "", pure or "", twin)
         seeds = (entry.name, pure or "", model if model in _NAMED else "")
         label, seed_name = " ".join(filter(None, words)), "-".join(filter(None, seeds))
-        found.append(replace(entry, label=label, seed_name=seed_name if entry.seed_name == entry.name else entry.seed_name))
-    return tuple(found)
+        listed.append(replace(entry, label=label, seed_name=seed_name if entry.seed_name == entry.name else entry.seed_name))
+    return tuple(listed)
 
 
 _FAMILIES = (
@@ -52,23 +52,23 @@ CATALOG: tuple[Entry, ...] = labelled([entry for family in _FAMILIES for entry i
 
 @cache
 def added() -> tuple[tuple[Entry, ...], tuple[Found, ...]]:
-    """What installed packages add: their entries, and the entry points that cannot be used.
+    """Additions of installed packages: their entries, and the entry points that cannot be used.
 
     An entry point names an `Entry`, or a list or tuple of them; names that are taken already are refused.
     """
     entries: list[Entry] = []
     broken = []
-    for found in loaded(ALGORITHMS):
-        listed = found.thing if isinstance(found.thing, list | tuple) else [found.thing]
+    for point in loaded(ALGORITHMS):
+        listed = point.thing if isinstance(point.thing, list | tuple) else [point.thing]
         taken = {entry.name for entry in (*CATALOG, *entries)}
-        if found.error:
-            broken.append(found)
+        if point.error:
+            broken.append(point)
         elif not listed or not all(isinstance(entry, Entry) for entry in listed):
-            broken.append(found.broken(f"it must be a bandana.algorithms.entry.Entry, or several, got {found.thing!r:.60}"))
+            broken.append(point.broken(f"it must be a bandana.algorithms.entry.Entry, or several, got {point.thing!r:.60}"))
         elif same := [entry.name for entry in listed if entry.name in taken]:
-            broken.append(found.broken(f"the name {same[0]!r} is taken"))
+            broken.append(point.broken(f"the name {same[0]!r} is taken"))
         else:
-            entries += [replace(entry, package=found.package) for entry in labelled(listed)]
+            entries += [replace(entry, package=point.package) for entry in labelled(listed)]
     return tuple(entries), tuple(broken)
 
 
@@ -88,13 +88,13 @@ def of_name(name: str) -> list[Entry]:
     Raises:
       ValueError: there is no such algorithm; an old name is answered with what replaces it.
     """
-    if found := [entry for entry in known() if entry.name == name]:
-        return found
+    if matches := [entry for entry in known() if entry.name == name]:
+        return matches
     if former := next((entry for entry in CATALOG if entry.seed_name == name), None):
         model = f"`model: {former.privacy_model}`"
         privacy = f" and `privacy: {EXAMPLES[former.guarantee]}`" if former.guarantee else ""
         raise ValueError(f"{name} is now `algorithm: {former.name}` with {model}{privacy}")
-    broken = "".join(f"; {found}" for found in added()[1])
+    broken = "".join(f"; {point}" for point in added()[1])
     near = suggestion(name, names()) or ";"
     raise ValueError(f"unknown algorithm {name!r}{near} `bandana list` shows all {len(names())}{broken}")
 
@@ -124,12 +124,12 @@ def find(name: str, model: str | None = None, guarantee: str | None = None) -> E
     every = of_name(name)
     wanted = [entry for entry in every if model in (None, entry.privacy_model) and guarantee in (None, entry.guarantee)]
     private = [entry for entry in wanted if entry.is_private]
-    found = wanted if len(wanted) == 1 or not private else private
-    if not found:
+    candidates = wanted if len(wanted) == 1 or not private else private
+    if not candidates:
         raise ValueError(f"{name} has no such entry; it has: {_forms(every)}")
-    if len(found) > 1:
-        raise ValueError(f"{name} has several entries, {_forms(found)}: name the trust model and the guarantee")
-    return found[0]
+    if len(candidates) > 1:
+        raise ValueError(f"{name} has several entries, {_forms(candidates)}: name the trust model and the guarantee")
+    return candidates[0]
 
 
 def _forms(entries: Sequence[Entry]) -> str:

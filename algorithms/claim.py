@@ -1,4 +1,4 @@
-"""What a source promises of an algorithm, in its own definition, as Gaussian differential privacy, and in words."""
+"""Promise that a source makes of an algorithm, in its own definition, as Gaussian differential privacy, and in words."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from bandana.privacy_core import (
 
 @dataclass(frozen=True)
 class Claim:
-    """What the source promises at given settings.
+    """Promise that the source makes at given settings.
 
     Attributes:
       stated: the promise in the source's own definition.

@@ -71,7 +71,7 @@ def _states(seed: np.random.SeedSequence, n: int) -> IntArray:
 
 
 def coins_of(algorithm: object) -> int:
-    """How many coins each decision takes: the algorithm's `n_coins`, 0 where it declares none.
+    """Number of coins that each decision takes: the algorithm's `n_coins`, 0 where it declares none.
 
     Raises:
       ValueError: it is no whole number of at least 0.

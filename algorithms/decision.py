@@ -1,4 +1,4 @@
-"""What an algorithm that identifies the best arm decides: its recommendation, and the round at which it stopped."""
+"""Decision of an algorithm that identifies the best arm: its recommendation, and the round at which it stopped."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Decision(NamedTuple):
 
 
 def decision(algorithm: Algorithm, released: Any, labels: IntArray | None = None) -> Decision | None:
-    """What an algorithm recommends after a run; None if it identifies nothing.
+    """Returns what an algorithm recommends after a run; None if it identifies nothing.
 
     Guarantee: a function of released values, so that it costs no privacy.
 
@@ -31,5 +31,5 @@ def decision(algorithm: Algorithm, released: Any, labels: IntArray | None = None
     decide = getattr(algorithm, "decide", None)
     if decide is None:
         return None
-    found: Decision = decide(released)
-    return found if labels is None else found._replace(arm=labels[np.arange(len(labels)), found.arm])
+    outcome: Decision = decide(released)
+    return outcome if labels is None else outcome._replace(arm=labels[np.arange(len(labels)), outcome.arm])

@@ -1,4 +1,4 @@
-"""What the catalog says of an algorithm: what it plays on, what it takes, how it is built, and what it promises."""
+"""Description of an algorithm in the catalog: what it plays on, what it takes, how it is built, and what it promises."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from bandana.privacy_core.checks import failure_of
 
 @dataclass(frozen=True)
 class Settings:
-    """What a user chooses for one algorithm.
+    """Choices of a user for one algorithm.
 
     Attributes:
       problem: what it plays on.
@@ -71,7 +71,7 @@ class Settings:
 
 
 class RegretBound(NamedTuple):
-    """What a source proves of the regret at given settings.
+    """Bound that a source proves on the regret at given settings.
 
     Attributes:
       values: (n_grid,), in units of reward, after so many rounds.
@@ -154,15 +154,15 @@ class Entry:
 
     @property
     def is_private(self) -> bool:
-        """Whether it promises anything."""
+        """True if it promises anything."""
         return self.promise is not None
 
     def summary(self) -> dict[str, object]:
         """The public facts, for `bandana list --json`."""
         shown = ("name", "family", "privacy_model", "guarantee", "calibrations", "claim", "source")
-        found = {field.name: getattr(self, field.name) for field in fields(self) if field.name in shown}
-        found |= {"package": self.package} if self.package else {}
-        return found | {"plays_on": self.plays_on, "parameters": tuple(self.parameters)}
+        facts = {field.name: getattr(self, field.name) for field in fields(self) if field.name in shown}
+        facts |= {"package": self.package} if self.package else {}
+        return facts | {"plays_on": self.plays_on, "parameters": tuple(self.parameters)}
 
     def seed_parameters(self, settings: Settings) -> dict[str, Any]:
         """The parameters and the privacy level as seeds count them."""
@@ -254,7 +254,7 @@ class Entry:
         return {name: tuple(dict.fromkeys(parts[name] for parts in self.parts.values())) for name in names}
 
     def times_for(self, settings: Settings, users: Participation) -> float:
-        """How many times the mu, or the pure epsilon, of the worst record a user pays at most; m where no more is known."""
+        """Times the mu, or the pure epsilon, of the worst record a user pays at most; m where no more is known."""
         structure = None if self.structure is None else self.structure(settings)
         if structure is None:
             return float(users.most)

@@ -65,11 +65,11 @@ def proved_in_epochs(bound: Bound) -> Bound:
         values, shown, start, length = np.zeros(len(grid)), "", 0, GrowingEpochs.first
         while start < grid[-1]:
             own, place = np.unique(np.clip(grid - start, 1, length), return_inverse=True)
-            found = bound(_settings_of(settings, length), means, own)
-            if found is None:
+            inner = bound(_settings_of(settings, length), means, own)
+            if inner is None:
                 return None
-            values += np.where(grid > start, found.values[place], 0.0)
-            shown, start, length = found.text, start + length, length * GrowingEpochs.growth
+            values += np.where(grid > start, inner.values[place], 0.0)
+            shown, start, length = inner.text, start + length, length * GrowingEpochs.growth
         many = "the sum over all epochs, exceeded with probability at most the sum of theirs; the last one's is"
         return RegretBound(values, f"{many} {shown}")
 
@@ -208,8 +208,8 @@ class PreferringEpochs(GrowingEpochs):
 
     def _algorithm(self, epoch: int) -> Algorithm:
         inner: Any = super()._algorithm(epoch)
-        found: Algorithm = inner if self.preference is None else replace(inner, preference=self.preference)
-        return found
+        algorithm: Algorithm = inner if self.preference is None else replace(inner, preference=self.preference)
+        return algorithm
 
 
 @lru_cache(maxsize=64)

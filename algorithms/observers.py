@@ -1,4 +1,4 @@
-"""What is watched during a run: regret over rounds, and the actions themselves."""
+"""Quantities watched during a run: regret over rounds, and the actions themselves."""
 
 from __future__ import annotations
 

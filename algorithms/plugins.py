@@ -1,4 +1,4 @@
-"""What installed packages add to the product: algorithms and environments that their entry points name."""
+"""Additions of installed packages to the product: algorithms and environments that their entry points name."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ALGORITHMS, ENVIRONMENTS = "bandana.algorithms", "bandana.environments"
 
 
 class Found(NamedTuple):
-    """What an entry point names.
+    """Object that an entry point names.
 
     Attributes:
       name: of the entry point.
@@ -37,17 +37,17 @@ class Found(NamedTuple):
 @cache
 def loaded(group: str) -> tuple[Found, ...]:
     """Everything of a group, sorted by package and name; what cannot be loaded says so and breaks nothing else."""
-    return tuple(sorted(_loaded(group), key=lambda found: (found.package, found.name)))
+    return tuple(sorted(_loaded(group), key=lambda point: (point.package, point.name)))
 
 
 def _loaded(group: str) -> Iterator[Found]:
     for point in entry_points(group=group):
-        found = Found(point.name, package_of(point), None, "")
+        plugin = Found(point.name, package_of(point), None, "")
         try:
-            yield found._replace(thing=point.load())
+            yield plugin._replace(thing=point.load())
         except (Exception, SystemExit) as error:
-            said = str(error).splitlines()
-            yield found.broken(f"{point.value}: {type(error).__name__}" + (f": {said[0]}" if said else ""))
+            lines = str(error).splitlines()
+            yield plugin.broken(f"{point.value}: {type(error).__name__}" + (f": {lines[0]}" if lines else ""))
 
 
 def package_of(point: EntryPoint) -> str:

@@ -10,7 +10,7 @@ from bandana.algorithms.rkhs.pool import Pool
 from bandana.privacy_core import Interval
 
 FINITE, LINEAR, CONTEXTUAL, KERNEL, POOLED = "finite", "linear", "contextual", "kernel", "pooled"
-"""What actions are: arms; arms with known features; vectors that each user brings; points of [-1, 1]^d that each user
+"""Kinds of actions: arms; arms with known features; vectors that each user brings; points of [-1, 1]^d that each user
 brings, with a kernel for how alike they are; such points, of a finite public pool."""
 
 

@@ -25,7 +25,7 @@ R = TypeVar("R", bound=NamedTuple)
 
 
 class Record(NamedTuple):
-    """What one user, or a run of consecutive users who were given the same action, answered.
+    """Answers of one user, or of a run of consecutive users who were given the same action.
 
     In a bandit a user is one round (horizon 1). Where the loop jumps over a phase, `n_records` users are absorbed at
     once and `rewards` holds their sum; each replicate has its own clock. A count of 0 marks a replicate that is done.

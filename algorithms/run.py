@@ -96,9 +96,9 @@ def run(
 
 def _in_order(contexts: FloatArray, labels: IntArray) -> FloatArray:
     """The contexts (n_reps, n_actions, d) in the algorithm's order; not to be written to, as feature maps remember them."""
-    found = np.take_along_axis(contexts, labels[:, :, None], axis=1)
-    found.setflags(write=False)
-    return found
+    ordered = np.take_along_axis(contexts, labels[:, :, None], axis=1)
+    ordered.setflags(write=False)
+    return ordered
 
 
 def _play_episodes(
@@ -141,9 +141,9 @@ def _coins(algorithm: Algorithm, coins: Coins | None, n_reps: int) -> _Tosses:
     if not n_coins:
         return lambda user, step: ()
     if coins is None or coins.n_reps != n_reps:
-        found = "none" if coins is None else f"those of {coins.n_reps}"
+        given = "none" if coins is None else f"those of {coins.n_reps}"
         raise ValueError(
-            f"the algorithm decides by coins: give coins=Coins(seed, {n_reps}), for its {n_reps} replicates, got {found}"
+            f"the algorithm decides by coins: give coins=Coins(seed, {n_reps}), for its {n_reps} replicates, got {given}"
         )
     return lambda user, step: (coins.draw(user, step, n_coins),)
 
@@ -154,16 +154,16 @@ def _recorded(tossed: tuple[FloatArray, ...]) -> FloatArray | None:
 
 def _check_episodes(algorithm: Algorithm, stream: Stream | EpisodicStream) -> None:
     for name, shown in (("episode_length", "plays episodes of {} steps"), ("n_states", "knows {} states")):
-        wanted, found = getattr(algorithm, name, None), getattr(stream, name, None)
-        if wanted != found:
+        wanted, actual = getattr(algorithm, name, None), getattr(stream, name, None)
+        if wanted != actual:
             mine = "plays no episodes" if wanted is None else shown.format(wanted)
-            theirs = "has no episodes" if found is None else f"has {name} = {found}"
+            theirs = "has no episodes" if actual is None else f"has {name} = {actual}"
             raise ValueError(f"the algorithm {mine}, the stream {theirs}")
 
 
 def _check_contexts(algorithm: Algorithm, offered: ContextualStream | None) -> None:
     wanted = getattr(algorithm, "context_dimension", None)
-    found = None if offered is None else offered.context_dimension
-    if wanted is not None and wanted != found:
-        theirs = "has no contexts" if found is None else f"has contexts of dimension {found}"
+    actual = None if offered is None else offered.context_dimension
+    if wanted is not None and wanted != actual:
+        theirs = "has no contexts" if actual is None else f"has contexts of dimension {actual}"
         raise ValueError(f"the algorithm decides from contexts of dimension {wanted}, the stream {theirs}")

@@ -28,7 +28,7 @@ def first_largest(values: FloatArray) -> int:
 
 
 def is_larger(value: float, other: float) -> bool:
-    """Whether value is larger than the other by more than `TIE`, so that of equal ones the earlier is kept."""
+    """True if value is larger than the other by more than `TIE`, so that of equal ones the earlier is kept."""
     if not (math.isfinite(value) and math.isfinite(other)):
         return value > other
     return value - other > TIE * max(abs(value), abs(other))

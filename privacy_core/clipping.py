@@ -100,5 +100,5 @@ def _shortened(vectors: FloatArray, radius: float) -> FloatArray:
     # Over the largest entry first: its square may be beyond the largest number.
     largest = np.maximum(np.abs(array).max(axis=axis, keepdims=True, initial=0.0), np.finfo(float).tiny)
     norm = largest * np.linalg.norm(array / largest, axis=axis, keepdims=True)
-    found = array * (radius / np.maximum(norm, radius))
-    return np.ascontiguousarray(np.moveaxis(found, 0, -1)) if has_few else found
+    clipped = array * (radius / np.maximum(norm, radius))
+    return np.ascontiguousarray(np.moveaxis(clipped, 0, -1)) if has_few else clipped

@@ -36,7 +36,7 @@ from bandana.privacy_core.sums import RunningSum, count
 
 
 class Rows(NamedTuple):
-    """What the encoder and the decoder remember, of whitened values (`Mechanism.whiten`).
+    """Memory of the encoder and the decoder, in whitened values (`Mechanism.whiten`).
 
     Dense: row s of x, and of the released rows, stands at [s]. Buffered: the buffers, b <- theta b + input, of which the
     encoder's input is x and its output x + omega . b, the decoder's output (released row - omega . b) its own input; kept in
@@ -85,7 +85,7 @@ class FactorizedSum(RunningSum[Rows]):
 
     @property
     def structure(self) -> Factorized:
-        """How its releases touch a record, for `calibrate`."""
+        """Structure of how its releases touch a record, for `calibrate`."""
         return Factorized(self.n_steps, self.n_buffers)
 
     @property

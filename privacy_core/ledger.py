@@ -51,11 +51,11 @@ class Carried(NamedTuple):
     """
 
     label: str
-    """Which sequence; two in one ledger need two labels."""
+    """Name of the sequence; two in one ledger need two labels."""
     start: IntArray
     """(n_rows,) first record of the sequence; the carried ones are those from here to the row's own."""
     columns: Factorization | None = None
-    """What encodes the rows: with it the accountant knows how much several records of one user overlap."""
+    """Factorization that encodes the rows: with it the accountant knows how much several records of one user overlap."""
 
 
 class Reads(TypedDict, total=False):
@@ -131,7 +131,7 @@ class _Sequence(NamedTuple):
     """The records that entered a sequence so far, in each replicate, or three numbers where all agree; -1 if none did."""
 
     kind: IntArray | int
-    """Which mechanism, an index into the ledger's list."""
+    """Mechanism, an index into the ledger's list."""
     start: IntArray | int
     stop: IntArray | int
 
@@ -382,10 +382,10 @@ class LiveLedger:
         """
         if self._exposes:
             return Counter({NonPrivateEvent(): 1})
-        found: Counter[Event] = Counter()
+        composed: Counter[Event] = Counter()
         for events in self._book.together():
-            found |= events
-        return found
+            composed |= events
+        return composed
 
     def worst_record(
         self,
@@ -398,10 +398,10 @@ class LiveLedger:
 
         Empty if nothing was charged.
         """
-        found = self.worst_records(before, rep) if users is None else self.worst_users(users, before, rep)
-        if len(found) < 2:
-            return found[0] if found else Counter()
-        return max(found, key=lambda events: PrivacyCurve.of(events).epsilon(delta))
+        records = self.worst_records(before, rep) if users is None else self.worst_users(users, before, rep)
+        if len(records) < 2:
+            return records[0] if records else Counter()
+        return max(records, key=lambda events: PrivacyCurve.of(events).epsilon(delta))
 
     def worst_users(self, users: Participation, before: int | None = None, rep: int | None = None) -> list[Counter[Event]]:
         """Events that no user pays more than, one book for each replicate that no other outdoes.
@@ -420,36 +420,36 @@ class LiveLedger:
         books = []
         for each in reps:
             charges = (one for one in self._book.paid_in(each) if before is None or one.stop <= before)
-            if found := worst_user(charges, users):
-                books.append(found)
+            if events := worst_user(charges, users):
+                books.append(events)
         return _no_others_outdo(books)
 
     def user_guarantee(self, users: Participation) -> Guarantee | PrivacyCurve | None:
-        """What the accountant derives if neighbors differ in all records of one user; None if nothing was released.
+        """Guarantee by the accountant if neighbors differ in all records of one user; None if nothing was released.
 
         Args:
           users: which records may be one user's. It must hold for all data, and be known to the public.
         """
-        found = self.worst_users(users)
-        if len(found) > 1:
-            return PrivacyCurve.of(*found, relation=Relation.USER, trust=self.trust)
-        return account(found[0], relation=Relation.USER, trust=self.trust) if found else None
+        records = self.worst_users(users)
+        if len(records) > 1:
+            return PrivacyCurve.of(*records, relation=Relation.USER, trust=self.trust)
+        return account(records[0], relation=Relation.USER, trust=self.trust) if records else None
 
     def curve(self) -> PrivacyCurve | None:
         """Everything that the accountant derives for this run, see `guarantee`; None if nothing was released."""
-        found = self.worst_records()
-        return PrivacyCurve.of(*found, relation=self._relation, trust=self.trust) if found else None
+        records = self.worst_records()
+        return PrivacyCurve.of(*records, relation=self._relation, trust=self.trust) if records else None
 
     def guarantee(self) -> Guarantee | PrivacyCurve | None:
-        """What the accountant derives for the worst record of this run; None if nothing was released.
+        """Guarantee that the accountant derives for the worst record of this run; None if nothing was released.
 
         In closed form if there is one. Where releases, their noise or their number were chosen after earlier outputs, it is
         a promise only if it is no more on any other path, or under a budget.
         """
-        found = self.worst_records()
-        if len(found) > 1:
+        records = self.worst_records()
+        if len(records) > 1:
             return self.curve()
-        return account(found[0], relation=self._relation, trust=self.trust) if found else None
+        return account(records[0], relation=self._relation, trust=self.trust) if records else None
 
     @property
     def _relation(self) -> Relation:

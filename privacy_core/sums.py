@@ -152,7 +152,7 @@ class RunningState(NamedTuple, Generic[M]):
 
 
 class RunningSum(ABC, Generic[M]):
-    """What sums that answer the noisy total of all closed phases share; each has a `mechanism`."""
+    """Common part of sums that answer the noisy total of all closed phases; each has a `mechanism`."""
 
     mechanism: Any
 
@@ -180,7 +180,7 @@ class RunningSum(ABC, Generic[M]):
 
     @abstractmethod
     def remember_nothing(self, n_reps: int, shape: tuple[int, ...]) -> M:
-        """What is remembered before the first step."""
+        """Memory before the first step."""
 
     @abstractmethod
     def push(self, memory: M, value: FloatArray, records: Span, ledger: Ledger, reps: IntArray | None) -> FloatArray:
@@ -207,7 +207,7 @@ class RunningSum(ABC, Generic[M]):
 
 
 class Counted(NamedTuple):
-    """How many steps were taken."""
+    """Number of steps taken."""
 
     n_steps: IntArray
     """(n_reps,)"""

@@ -69,7 +69,7 @@ class TreeSum(RunningSum[Nodes]):
 
     @property
     def structure(self) -> Tree:
-        """How its releases touch a record, for `calibrate`."""
+        """Structure of how its releases touch a record, for `calibrate`."""
         return Tree(self.n_steps)
 
     def remember_nothing(self, n_reps: int, shape: tuple[int, ...]) -> Nodes:
@@ -127,8 +127,8 @@ class TreeSum(RunningSum[Nodes]):
         level = np.where(step > 0, _lowest_digit(np.maximum(step, 1)), 0)
         if isinstance(owners, slice) and len(level) and (level == level[0]).all() and (step > 0).all():
             return np.asarray(memory.answer[level[0]])
-        found = memory.answer[level, np.arange(len(level)) if isinstance(owners, slice) else owners]
-        return np.where((step > 0).reshape(-1, *[1] * (found.ndim - 1)), found, 0.0)
+        answer = memory.answer[level, np.arange(len(level)) if isinstance(owners, slice) else owners]
+        return np.where((step > 0).reshape(-1, *[1] * (answer.ndim - 1)), answer, 0.0)
 
     def _estimate(
         self, memory: Nodes, level: int, value: FloatArray, records: Span, ledger: Ledger, reps: IntArray | None

@@ -1,4 +1,4 @@
-"""What streams answer: sums over spans of a table's column, and single Bernoulli draws."""
+"""Answers of streams: sums over spans of a table's column, and single Bernoulli draws."""
 
 from __future__ import annotations
 

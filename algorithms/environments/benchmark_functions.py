@@ -103,12 +103,12 @@ def _additive(
     grid = np.linspace(low, high, 20_001)
     best, largest, least = np.empty(dimension), 0.0, 0.0
     for i in range(dimension):
-        found = sign * part(grid, i + 1)
-        middle, step = float(grid[np.argmax(found)]), float(grid[1] - grid[0])
+        values = sign * part(grid, i + 1)
+        middle, step = float(grid[np.argmax(values)]), float(grid[1] - grid[0])
         span = (max(low, middle - step), min(high, middle + step))
         near = minimize_scalar(_loss, bounds=span, args=(part, sign, i + 1), method="bounded", options={"xatol": 1e-12})
         best[i] = near.x
-        largest, least = largest - float(near.fun), least + float(found.min())
+        largest, least = largest - float(near.fun), least + float(values.min())
 
     def at(points: FloatArray) -> FloatArray:
         z = low + (points + 1) * (high - low) / 2
@@ -139,11 +139,11 @@ def decision_set(benchmark: Benchmark, n_actions: int, seed: np.random.SeedSeque
         from scipy.stats.qmc import Sobol
 
         grid = Sobol(d, scramble=False).random_base2(math.ceil(math.log2(n)))[1:n]
-        found = np.insert(2 * grid - 1, generator.integers(0, n), benchmark.best, axis=0)[None]
+        drawn = np.insert(2 * grid - 1, generator.integers(0, n), benchmark.best, axis=0)[None]
     else:
-        found = generator.uniform(-1, 1, (1, n, d))
-        found[0, generator.integers(0, n)] = benchmark.best
-    return Pool(found, np.ones(1))
+        drawn = generator.uniform(-1, 1, (1, n, d))
+        drawn[0, generator.integers(0, n)] = benchmark.best
+    return Pool(drawn, np.ones(1))
 
 
 def nearest_of_norm(kernel: Kernel, points: FloatArray, values: FloatArray, norm: float) -> FloatArray:

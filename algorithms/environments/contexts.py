@@ -36,7 +36,7 @@ _FEW_DIMENSIONS = 16
 
 @dataclass(frozen=True)
 class ContextLaw:
-    """What Assumption 2 asks of contexts, computed.
+    """Quantities that Assumption 2 restricts, computed for a law of contexts.
 
     Attributes:
       least_eigenvalue: lambda_0, of E[A A^T].
@@ -52,7 +52,7 @@ class ContextLaw:
 
     @property
     def holds(self) -> bool:
-        """Whether Assumption 2 holds."""
+        """True if Assumption 2 holds."""
         return self.is_unit and self.least_eigenvalue > 0 and self.variance <= self.variance_limit
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""What environments that draw their rewards have in common."""
+"""Common part of environments that draw their rewards."""
 
 from __future__ import annotations
 

@@ -205,15 +205,15 @@ def _states(name: str, states: ArrayLike, shape: tuple[int, ...], n_states: int)
     given = np.asarray(states)
     if given.shape != shape:
         raise ValueError(f"{name} must be of shape {shape}, got {given.shape}")
-    found: IntArray = np.zeros(shape, dtype=np.int64)
+    array: IntArray = np.zeros(shape, dtype=np.int64)
     wrong = ~((given >= 0) & (given < n_states) & (given == np.floor(given)))
     if wrong.any():
         place = tuple(int(i) for i in np.argwhere(wrong)[0])
         which = f"the first state of user {place[0]}" if len(place) == 1 else f"the next state of {_where(place)}"
         raise ValueError(f"{which} is {given[place].item()!r}; states are whole numbers in [0, {n_states})")
-    found[...] = given
-    found.setflags(write=False)
-    return found
+    array[...] = given
+    array.setflags(write=False)
+    return array
 
 
 def _where(place: tuple[int, ...]) -> str:

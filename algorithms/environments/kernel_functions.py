@@ -203,7 +203,7 @@ def clipping_bias(values: FloatArray, noise: float, reward_range: Interval) -> f
 
 
 GOOD, OTHERS = 0.8, 0.6
-"""What f is at least at the good point, and at most at the others."""
+"""Least value of f at the good point, and largest at the others."""
 _CENTERS = 4
 _TRIED = 4096
 _SAMPLED = 1 << 15
@@ -235,8 +235,8 @@ def _draw_gap_function(kernel: Kernel, dimension: int, generator: np.random.Gene
         for place in np.flatnonzero(at_centers.max(axis=1) >= GOOD):
             function = KernelFunction(kernel, centers[place], weights[place])
             points = ball_points(generator, (_SAMPLED,), dimension)
-            found = function(points)
-            good, others = points[found >= GOOD][:_MOST_KEPT], points[found <= OTHERS][:_MOST_KEPT]
+            values = function(points)
+            good, others = points[values >= GOOD][:_MOST_KEPT], points[values <= OTHERS][:_MOST_KEPT]
             if len(good) >= _LEAST_GOOD and len(others) >= _LEAST_GOOD:
                 return _Drawn(function, good, others)
     raise ValueError(
@@ -330,11 +330,11 @@ class GapFunctions(DrawnContexts):
         """
         if self._points is None:
             self._begin(n_reps)
-        found = np.empty(n_reps)
+        gaps = np.empty(n_reps)
         for r, ((n_good, n_others), values) in enumerate(zip(self._counts, self._values, strict=True)):
             good, others = values[:n_good].mean(), values[n_good : n_good + n_others].mean()
-            found[r] = (1 - 1 / self.n_actions) * (good - others)
-        return found
+            gaps[r] = (1 - 1 / self.n_actions) * (good - others)
+        return gaps
 
 
 def gap_points(n_users: int, n_actions: int, dimension: int, seed: np.random.SeedSequence) -> FloatArray:

@@ -47,9 +47,9 @@ class Instance:
 
     def stream(self, n_users: int, seed: np.random.SeedSequence, law: str = "exact") -> FiniteMDP:
         """Users who live through it; `law` is that of rewards, see `FiniteMDP`."""
-        found = FiniteMDP(self.transitions, self.rewards, n_users, seed, self.start, law)
-        found.names = self.action_names
-        return found
+        mdp = FiniteMDP(self.transitions, self.rewards, n_users, seed, self.start, law)
+        mdp.names = self.action_names
+        return mdp
 
 
 def kernel_mixture(
@@ -93,7 +93,7 @@ def kernel_mixture(
 
 
 def _check_kernel(kind: int, kernel: FloatArray) -> None:
-    """Whether the rows of one kernel (n_states, n_actions, n_states) are distributions."""
+    """Checks that the rows of one kernel (n_states, n_actions, n_states) are distributions."""
     wrong = (kernel < 0).any(axis=2) | ~(np.abs(kernel.sum(axis=2) - 1) <= 1e-9)
     if wrong.any():
         state, action = (int(i) for i in np.argwhere(wrong)[0])

@@ -1,4 +1,4 @@
-r"""What a policy is worth on logged data: inverse propensity scores, their self-normalized form, and doubly robust.
+r"""Value of a policy on logged data: inverse propensity scores, their self-normalized form, and doubly robust.
 
 A log holds n independent rounds (x_i, a_i, p_i, r_i): a context, the action that was taken, the probability with which it
 was taken there, and its reward. With the weight w_i = pi(a_i | x_i) / p_i of a policy pi and a model q of mean rewards,
@@ -93,13 +93,13 @@ def estimates(log: Log, policy: FloatArray, predicted: FloatArray, confidence: f
     rows = np.arange(len(log))
     gained = weights * log.rewards
     robust = (policy * predicted).sum(axis=1) + weights * (log.rewards - predicted[rows, log.actions])
-    found = {IPS: _mean(gained, confidence), DR: _mean(robust, confidence)}
+    results = {IPS: _mean(gained, confidence), DR: _mean(robust, confidence)}
     if (total := float(weights.sum())) > 0:
         ratio = float(gained.sum()) / total
         terms = weights * (log.rewards - ratio) / weights.mean()
         half = _half_width(terms, confidence)
-        found[SNIPS] = Estimate(ratio, ratio - half, ratio + half)
-    return found
+        results[SNIPS] = Estimate(ratio, ratio - half, ratio + half)
+    return results
 
 
 def weights_of(log: Log, policy: FloatArray) -> FloatArray:

@@ -19,7 +19,7 @@ class BrokenStream(ValueError):  # noqa: N818  (it says what the stream is)
 
 
 class _Own(Drawn):
-    """What all environments of users have in common."""
+    """Common part of all environments of users."""
 
     _rewards = "rewards of the environment"
 
@@ -115,14 +115,14 @@ def _check_inside(name: str, values: FloatArray, interval: Interval) -> None:
 
 def _numbers(name: str, answer: Any, shape: tuple[int, ...]) -> FloatArray:
     try:
-        found = np.asarray(answer, dtype=float)
+        array = np.asarray(answer, dtype=float)
     except (TypeError, ValueError) as error:
         raise BrokenStream(f"{name} must be numbers of shape {shape}, got {type(answer).__name__}") from error
-    if found.shape != shape:
-        raise BrokenStream(f"{name} must be of shape {shape}, got {found.shape}")
-    if not np.isfinite(found).all():
-        raise BrokenStream(f"{name} must be finite, got {found[~np.isfinite(found)][0]}")
-    return found
+    if array.shape != shape:
+        raise BrokenStream(f"{name} must be of shape {shape}, got {array.shape}")
+    if not np.isfinite(array).all():
+        raise BrokenStream(f"{name} must be finite, got {array[~np.isfinite(array)][0]}")
+    return array
 
 
 def check_repeatable(first: Any, second: Any) -> None:
@@ -139,8 +139,8 @@ def check_repeatable(first: Any, second: Any) -> None:
         left = first.n_users - start
         longest = 1 if hasattr(first, "contexts") else min(3, left)
         for length in dict.fromkeys((1, longest)):
-            asked = (user, np.full(n_reps, length), actions)
-            if not np.array_equal(*(stream.respond(*asked) for stream in (first, second))):
+            arguments = (user, np.full(n_reps, length), actions)
+            if not np.array_equal(*(stream.respond(*arguments) for stream in (first, second))):
                 raise BrokenStream("two environments with the same seed answer differently: draw from the seed alone")
             if hasattr(first, "contexts"):
                 break

@@ -24,9 +24,9 @@ def features_of(contexts: FloatArray, n_actions: int) -> FloatArray:
     """
     n, p = contexts.shape
     block = np.concatenate([np.ones((n, 1)), contexts], axis=1) / np.sqrt(p + 1)
-    found = np.zeros((n, n_actions, n_actions, p + 1))
-    found[:, np.arange(n_actions), np.arange(n_actions)] = block[:, None, :]
-    return found.reshape(n, n_actions, n_actions * (p + 1))
+    features = np.zeros((n, n_actions, n_actions, p + 1))
+    features[:, np.arange(n_actions), np.arange(n_actions)] = block[:, None, :]
+    return features.reshape(n, n_actions, n_actions * (p + 1))
 
 
 class RewardModel:

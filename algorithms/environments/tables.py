@@ -172,7 +172,7 @@ class ContextTable(RewardTable):
             return []
         low, high = self.reward_range.low, self.reward_range.high
         axes = np.eye(self.context_dimension)[:2]
-        found = [Change(low, low, (tuple(axes[0]), tuple(axes[1])), "every context e_0 becomes e_1")]
+        changes = [Change(low, low, (tuple(axes[0]), tuple(axes[1])), "every context e_0 becomes e_1")]
         for share in ((self.reward_range.width / 2) ** 2, (self.reward_range.width / 2) ** 2 / 2):
             if share >= 1:
                 continue
@@ -181,8 +181,8 @@ class ContextTable(RewardTable):
                 np.array([math.cos(turn), math.sin(turn)]) @ axes for turn in (math.pi / 4 - half, math.pi / 4 + half)
             )
             words = f"every context becomes one with product {share:.3g}, every reward {low:g} becomes {high:g}"
-            found.append(Change(low, high, (tuple(mine), tuple(theirs)), words))
-        return found
+            changes.append(Change(low, high, (tuple(mine), tuple(theirs)), words))
+        return changes
 
     def contexts(self, user: IntArray) -> FloatArray:
         """(n_reps, n_actions, d) features of the given users' actions; one user's are not copied for each replicate."""

@@ -132,19 +132,19 @@ def least_errors(means: ArrayLike, reward_range: Interval, privacy: Privacy, rou
 def _least_told(p: FloatArray, epsilon: float | None) -> float:
     """The least mean of d(u, p) over u: what a pull tells on average of which arm is which."""
     u = np.linspace(p[-1], p[0], _N_MEANS)[:, None]
-    told = bernoulli_kl(u, p) if epsilon is None else private_kl(u, p, epsilon)
-    return float(np.asarray(told).mean(axis=1).min())
+    divergence = bernoulli_kl(u, p) if epsilon is None else private_kl(u, p, epsilon)
+    return float(np.asarray(divergence).mean(axis=1).min())
 
 
-def _least_share(j: int, told: float) -> float:
+def _least_share(j: int, information: float) -> float:
     """The smallest e with kl(1 / j, 1 - e) <= told; 0 where it is below any number."""
 
     def excess(log_e: float) -> float:
         e = math.exp(log_e)
-        return (math.log(1 / j) - math.log1p(-e)) / j + (1 - 1 / j) * (math.log(1 - 1 / j) - log_e) - told
+        return (math.log(1 / j) - math.log1p(-e)) / j + (1 - 1 / j) * (math.log(1 - 1 / j) - log_e) - information
 
     most = math.log(1 - 1 / j)
-    if told == 0:
+    if information == 0:
         return math.exp(most)
     return math.exp(brentq(excess, _SMALLEST, most, xtol=1e-12)) if excess(_SMALLEST) > 0 else 0.0
 
@@ -158,8 +158,8 @@ def _most_told(p: FloatArray, epsilon: float | None) -> float:
     costs = []
     for q in p[1:]:
         u = np.linspace(q, p[0], _N_MEANS)
-        told = bernoulli_kl if epsilon is None else lambda a, b: private_kl(a, b, epsilon)
-        costs.append((np.asarray(told(p[0], u)), np.asarray(told(q, u))))
+        divergence = bernoulli_kl if epsilon is None else lambda a, b: private_kl(a, b, epsilon)
+        costs.append((np.asarray(divergence(p[0], u)), np.asarray(divergence(q, u))))
     most = min((float(best[0]) for best, _ in costs if np.isfinite(best[0])), default=_HIGHEST)
 
     def length(y: float) -> float:
@@ -170,10 +170,10 @@ def _most_told(p: FloatArray, epsilon: float | None) -> float:
                 total += float(np.where(short > 0, short / other, 0.0).max())
         return total / y
 
-    found = minimize_scalar(
+    solution = minimize_scalar(
         length, bounds=(most * 1e-9, most * (1 - 1e-9)), method="bounded", options={"xatol": most * 1e-10}
     )
-    return 1 / float(found.fun)
+    return 1 / float(solution.fun)
 
 
 def gaussian_length(gap: float, mu: float, error: float) -> float:

@@ -1,4 +1,4 @@
-r"""How well two laws of one user's data can be distinguished, without privacy and with it.
+r"""Divergences: how well two laws of one user's data can be distinguished, without privacy and with it.
 
 Data are Bernoulli variables: rewards of 0 and 1, or episodes that end well or badly. All functions are pure, take arrays
 that broadcast, and return nats.

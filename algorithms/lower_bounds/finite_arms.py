@@ -117,19 +117,19 @@ def minimax_bound(grid: ArrayLike, n_arms: int, reward_range: Interval, privacy:
     """
     rounds = np.asarray(grid, dtype=float)
     values = np.minimum(np.sqrt(n_arms * rounds), rounds) / 20
-    told = f"min(sqrt(K t), t) / 20 ({_AUER})"
+    words = f"min(sqrt(K t), t) / 20 ({_AUER})"
     if privacy.trust is TrustModel.LOCAL and not privacy.is_none:
         values = np.maximum(values, _of_messages(rounds, n_arms, privacy))
-        told += " and max over D of (t D / 8) exp(-t k(D) / (K - 1)), k what a private message tells of 2 D"
+        words += " and max over D of (t D / 8) exp(-t k(D) / (K - 1)), k what a private message tells of 2 D"
     elif privacy.trust is TrustModel.CENTRAL and privacy.epsilon is not None:
         values = np.maximum(values, [pure_minimax(t, n_arms, privacy.epsilon) for t in rounds.tolist()])
-        told += " and (K - 1) m / 2, (K - 1) m = (t - m) exp(-epsilon m)"
+        words += " and (K - 1) m / 2, (K - 1) m = (t - m) exp(-epsilon m)"
     elif privacy.trust is TrustModel.CENTRAL and privacy.mu is not None:
         values = np.maximum(values, [gaussian_minimax(t, n_arms, privacy.mu) for t in rounds.tolist()])
-        told += " and (K - 1) m / 2, (K - 1) m = max_n (t - n) Phi(Phi^-1(1 - m / (n + 1)) - n mu)"
+        words += " and (K - 1) m / 2, (K - 1) m = max_n (t - n) Phi(Phi^-1(1 - m / (n + 1)) - n mu)"
     return LowerBound(
         reward_range.width * values,
-        f"all algorithms, {privacy}, on the worst of the problems with K = {n_arms} arms: the larger of {told}",
+        f"all algorithms, {privacy}, on the worst of the problems with K = {n_arms} arms: the larger of {words}",
         Reach.WORST_PROBLEM,
     )
 
@@ -184,5 +184,5 @@ def _at_the_crossing(rounds: float, n_arms: int, other: Callable[[float], float]
 
 def _of_messages(rounds: FloatArray, n_arms: int, privacy: Privacy) -> FloatArray:
     gap = np.geomspace(1e-6, 0.25, 400)
-    told = local_kl(0.5, 0.5 + 2 * gap, privacy.epsilon, privacy.mu)
-    return np.asarray((rounds[:, None] * gap / 8 * np.exp(-rounds[:, None] * told / (n_arms - 1))).max(axis=1))
+    divergence = local_kl(0.5, 0.5 + 2 * gap, privacy.epsilon, privacy.mu)
+    return np.asarray((rounds[:, None] * gap / 8 * np.exp(-rounds[:, None] * divergence / (n_arms - 1))).max(axis=1))

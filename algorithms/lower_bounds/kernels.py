@@ -52,14 +52,14 @@ def minimax_bound(
     Returns:
       None where the kernel distinguishes no pair of points.
     """
-    found = []
+    bounds = []
     for pairs in _pairs(dimension):
         if (spread := most_spread(kernel, pairs)) > 0:
-            found.append(worst_of_groups(grid, len(pairs), spread, reward_range.width, privacy))
-    if not found:
+            bounds.append(worst_of_groups(grid, len(pairs), spread, reward_range.width, privacy))
+    if not bounds:
         return None
     text = f"users who bring any points of [-1, 1]^{dimension}, in any order"
-    return LowerBound(np.max(found, axis=0), _words(text, kernel, privacy), Reach.WORST_PROBLEM)
+    return LowerBound(np.max(bounds, axis=0), _words(text, kernel, privacy), Reach.WORST_PROBLEM)
 
 
 def pooled_bound(grid: ArrayLike, kernel: Kernel, pool: Pool, reward_range: Interval, privacy: Privacy) -> LowerBound | None:
@@ -80,17 +80,17 @@ def pooled_bound(grid: ArrayLike, kernel: Kernel, pool: Pool, reward_range: Inte
     Returns:
       None where the kernel distinguishes no pair of points.
     """
-    rounds, found = np.asarray(grid, dtype=float), []
+    rounds, bounds = np.asarray(grid, dtype=float), []
     order = np.argsort(-pool.law, kind="stable")
     order = order[pool.law[order] > 0]
     pairs = np.array([_farthest(kernel, points) for points in pool.points[order]])
     for groups in sorted({min(g, len(order)) for g in (*_GROUPS, len(order))}):
         if (most := most_spread(kernel, pairs[:groups])) > 0:
-            found.append(_of_contexts(rounds, pool.law[order[:groups]], most, reward_range.width, privacy))
-    if not found:
+            bounds.append(_of_contexts(rounds, pool.law[order[:groups]], most, reward_range.width, privacy))
+    if not bounds:
         return None
     text = f"users whose contexts are drawn from the pool of {pool.n_contexts}"
-    return LowerBound(np.max(found, axis=0), _words(text, kernel, privacy), Reach.WORST_PROBLEM)
+    return LowerBound(np.max(bounds, axis=0), _words(text, kernel, privacy), Reach.WORST_PROBLEM)
 
 
 def most_spread(kernel: Kernel, pairs: ArrayLike) -> float:

@@ -1,4 +1,4 @@
-"""What a lower bound on regret says, and of which algorithms: those that keep the same privacy."""
+"""Lower bounds on regret, and the algorithms that they hold for: those that keep the same privacy."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Reach(StrEnum):
 
 
 class LowerBound(NamedTuple):
-    """What no algorithm of a class can beat.
+    """Regret that no algorithm of a class can beat.
 
     Attributes:
       values: (n_grid,), in units of reward, after so many rounds. Of `THIS_PROBLEM` the leading term: regret over it has a
@@ -54,7 +54,7 @@ class Privacy:
 
     @classmethod
     def of(cls, claim: Claim | None) -> Privacy:
-        """What a claim promises; None is no privacy. Shuffled bits are not exactly GDP: they count as not private."""
+        """Privacy of a claim; None is no privacy. Shuffled bits are not exactly GDP: they count as not private."""
         if claim is None or claim.trust is TrustModel.SHUFFLE:
             return cls()
         if isinstance(claim.stated, PureDP):
@@ -63,11 +63,11 @@ class Privacy:
 
     @property
     def is_none(self) -> bool:
-        """Whether nothing is promised."""
+        """True if nothing is promised."""
         return self.epsilon is None and self.mu is None
 
     def __str__(self) -> str:
         if self.is_none:
             return "private or not"
-        told = f"{self.epsilon:g}-DP" if self.epsilon is not None else f"{self.mu:.4g}-GDP"
-        return f"{told} in the {self.trust} model"
+        words = f"{self.epsilon:g}-DP" if self.epsilon is not None else f"{self.mu:.4g}-GDP"
+        return f"{words} in the {self.trust} model"

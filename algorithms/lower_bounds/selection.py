@@ -1,4 +1,4 @@
-"""Which lower bound speaks of an algorithm on a problem."""
+"""Choice of the lower bound that holds for an algorithm on a problem."""
 
 from __future__ import annotations
 

@@ -41,19 +41,19 @@ def summed_errors(n_users: ArrayLike, spread: ArrayLike, privacy: Privacy) -> Fl
     n, s = np.asarray(n_users, dtype=float), np.asarray(spread, dtype=float)
     if privacy.trust is TrustModel.LOCAL:
         return _exponential(n, local_kl((1 + s) / 2, (1 - s) / 2, privacy.epsilon, privacy.mu))
-    found = _exponential(n, bernoulli_kl((1 + s) / 2, (1 - s) / 2))
+    errors = _exponential(n, bernoulli_kl((1 + s) / 2, (1 - s) / 2))
     if privacy.epsilon is not None:
-        found = np.maximum(found, _logistic(n, privacy.epsilon * s))
+        errors = np.maximum(errors, _logistic(n, privacy.epsilon * s))
     if privacy.mu is not None:
-        found = np.maximum(found, _normal(n, privacy.mu * s / 2))
-    return found
+        errors = np.maximum(errors, _normal(n, privacy.mu * s / 2))
+    return errors
 
 
 def _exponential(n: FloatArray, rate: FloatArray) -> FloatArray:
     """The integral of e^(-rate t) / 2 over t in [0, n]; a message that tells nothing has a rate of 0, and it is n / 2."""
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-        found = np.where(np.isinf(rate), 0.0, -np.expm1(-rate * n) / (2 * rate))
-    return np.asarray(np.where(rate > 0, found, n / 2))
+        errors = np.where(np.isinf(rate), 0.0, -np.expm1(-rate * n) / (2 * rate))
+    return np.asarray(np.where(rate > 0, errors, n / 2))
 
 
 def _logistic(n: FloatArray, rate: FloatArray) -> FloatArray:

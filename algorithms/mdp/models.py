@@ -1,4 +1,4 @@
-"""What is publicly known of a Markov decision process with linear structure, and what its unknown parameters make of it.
+"""Public part of a Markov decision process with linear structure, and what its unknown parameters make of it.
 
 States and actions are numbered from 0, steps of an episode from 0 in arrays and from 1 in messages, as in the papers.
 """

@@ -39,7 +39,7 @@ def reward_sum_sd(alpha: float, epsilon: float, width: float) -> float:
 
 
 def most_updates(dimension: int, horizon: int, switch: float, ridge: float) -> int:
-    r"""How often AdaR-OFUL can update its estimate: d ln(1 + T / (lambda d)) / ln(1 + C), rounded down.
+    r"""Number of updates that AdaR-OFUL can make at most: d ln(1 + T / (lambda d)) / ln(1 + C), rounded down.
 
     det V_T <= (lambda + T / d)^d for actions of norm at most 1, det V_0 = lambda^d, and each update needs a factor 1 + C.
 

@@ -121,7 +121,7 @@ def lsvi_pure_batches(epsilon: float, episodes: int, episode_length: int, dimens
 
 
 def lsvi_updates(episodes: int, batches: int) -> int:
-    """How often Algorithm 2 releases new estimates: after i ceil(K / B) episodes, i = 1, ..., B - 1, up to K.
+    """Number of times Algorithm 2 releases new estimates: after i ceil(K / B) episodes, i = 1, ..., B - 1, up to K.
 
     Args:
       episodes: K.

@@ -1,4 +1,4 @@
-"""What printed noise can mean beyond what is built, and what it is worth where a ledger adds up more than one record pays.
+"""Readings of printed noise beyond what is built, and their worth where a ledger adds up more than one record pays.
 
 No builder imports this: a reading changes no result. A reading is stated as its difference from a run that was played:
 factors on the noise, factors on the privacy loss at the same noise, or the bound on rewards that the run needs.
@@ -187,7 +187,7 @@ def separate_statistics(
 
 
 def attained_share(mechanism: Mechanism) -> float:
-    """How much of the mechanism's sensitivity two records are known to attain: 1 but for stacked pairs in the L1 norm."""
+    """Share of the mechanism's sensitivity two records are known to attain: 1 but for stacked pairs in the L1 norm."""
     if not isinstance(mechanism, StackedLaplace):
         return 1.0
     blocks = zip(mechanism.norm_bounds, mechanism.value_bounds, mechanism.shares, strict=True)

@@ -57,7 +57,7 @@ def parts_of(calibration: str | Mapping[str, str], trust: TrustModel) -> Mapping
 
 
 def structure_of(trust: TrustModel | None, parts: Mapping[str, str], horizon: int) -> Structure | None:
-    """How the sums of a calibration touch a record, of which each round holds one; None where there is no noise.
+    """Returns how the sums of a calibration touch a record, of which each round holds one; None where there is no noise.
 
     With epochs the sums are shorter, and a user whose records are in several of them pays less.
     """

@@ -1,4 +1,4 @@
-"""How large the norm of a noise matrix or vector can be, but with a small probability: proved bounds, no asymptotics."""
+"""Bounds on the norm of a noise matrix or vector that fail with a small probability only: proved, no asymptotics."""
 
 from __future__ import annotations
 

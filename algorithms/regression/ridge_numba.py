@@ -34,7 +34,7 @@ def take(contexts, actions, out):  # type: ignore[no-untyped-def]
 
 @_kernel
 def are_within(vectors, limit):  # type: ignore[no-untyped-def]
-    """Whether all vectors (n, m, d) have squared norms of at most the limit; one with an entry that is NaN has not."""
+    """True if all vectors (n, m, d) have squared norms of at most the limit; one with an entry that is NaN has not."""
     for r in range(vectors.shape[0]):
         for a in range(vectors.shape[1]):
             square = 0.0
@@ -209,8 +209,8 @@ def learn(
         is_positive[r] = info == 0 and bool((pivots > _PIVOT * np.abs(np.diagonal(matrix))).all())
         if is_positive[r]:
             log_det[r] = np.log(pivots).sum()
-            found, _ = dpotri(root, lower=0, overwrite_c=1)
-            _mirror(found.T, inverse[r])
+            inverted, _ = dpotri(root, lower=0, overwrite_c=1)
+            _mirror(inverted.T, inverse[r])
             np.matmul(inverse[r], rows[:, d], out=estimate[r])
 
 
@@ -247,7 +247,7 @@ def _learn_abreast(statistic, added, estimate, inverse, log_det, is_positive):  
     a pivot of 1, and its numbers are not used.
     """
     d = inverse.shape[1]
-    low, found, vector = np.empty((d, d, _LANES)), np.empty((d, d, _LANES)), np.empty((d, _LANES))
+    low, inverses, vector = np.empty((d, d, _LANES)), np.empty((d, d, _LANES)), np.empty((d, _LANES))
     sum_, total, is_fine = np.empty(_LANES), np.empty(_LANES), np.empty(_LANES)
     for start in range(0, len(statistic), _LANES):
         for lane in range(_LANES):
@@ -292,12 +292,12 @@ def _learn_abreast(statistic, added, estimate, inverse, log_det, is_positive):  
                 for k in range(i, d):
                     _add_product(sum_, low[k, i], low[k, j])
                 for lane in range(_LANES):
-                    found[i, j, lane] = sum_[lane]
-                    found[j, i, lane] = sum_[lane]
+                    inverses[i, j, lane] = sum_[lane]
+                    inverses[j, i, lane] = sum_[lane]
         for i in range(d):
             sum_[:] = 0.0
             for j in range(d):
-                _add_product(sum_, found[i, j], vector[j])
+                _add_product(sum_, inverses[i, j], vector[j])
             for lane in range(_LANES):
                 if is_fine[lane] > 0.0:
                     estimate[start + lane, i] = sum_[lane]
@@ -308,7 +308,7 @@ def _learn_abreast(statistic, added, estimate, inverse, log_det, is_positive):  
                 log_det[r] = total[lane]
                 for i in range(d):
                     for j in range(d):
-                        inverse[r, i, j] = found[i, j, lane]
+                        inverse[r, i, j] = inverses[i, j, lane]
 
 
 @_kernel

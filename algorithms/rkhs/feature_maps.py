@@ -78,7 +78,7 @@ class FeatureMap(ABC):
 
 
 def _is_unchangeable(array: FloatArray) -> bool:
-    """Whether nothing can write to it: neither it nor what it is a view of."""
+    """True if nothing can write to it: neither it nor what it is a view of."""
     part: object = array
     while isinstance(part, np.ndarray):
         if part.flags.writeable:
@@ -88,7 +88,7 @@ def _is_unchangeable(array: FloatArray) -> bool:
 
 
 def _is_same(known: FloatArray, array: FloatArray) -> bool:
-    """Whether both are views of the same memory: what is kept alive is not given away again."""
+    """True if both are views of the same memory: what is kept alive is not given away again."""
     return known.ctypes.data == array.ctypes.data and known.shape == array.shape and known.strides == array.strides
 
 

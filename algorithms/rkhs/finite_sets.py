@@ -40,10 +40,10 @@ class FiniteMap(FeatureMap):
         object.__setattr__(self, "_table", Rows(self.points))
 
     def _rows(self, points: FloatArray) -> FloatArray:
-        found = self._table.find(points)
-        for row in np.flatnonzero(found < 0):
-            found[row] = np.argmin(((self.points - points[row]) ** 2).sum(axis=1))
-        return self.features[found]
+        rows = self._table.find(points)
+        for row in np.flatnonzero(rows < 0):
+            rows[row] = np.argmin(((self.points - points[row]) ** 2).sum(axis=1))
+        return self.features[rows]
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,9 +98,9 @@ def projected_on(kernel: Kernel, points: FloatArray, n_features: int) -> Project
     sizes = np.sqrt((spectral**2).sum(axis=0))  # of an eigenvector times the root of its value: descending
     rank = min(n_features, int((sizes**2 > _LEAST_VALUE * sizes[0] ** 2).sum()))
     turn = triangular_axes(spectral[:, :rank]) @ (spectral[:, :rank] / sizes[:rank] ** 2).T
-    found = ProjectedMap(d, rank, 0.0, -1.0, 1.0, kernel, known.points, turn)
-    left = kernel(known.points, known.points) - (found(known.points) ** 2).sum(axis=1)  # of a positive semidefinite matrix
-    return replace(found, error=float(np.abs(left).max()) + _PROJECTED_ROUNDING)
+    mapped = ProjectedMap(d, rank, 0.0, -1.0, 1.0, kernel, known.points, turn)
+    left = kernel(known.points, known.points) - (mapped(known.points) ** 2).sum(axis=1)  # of a positive semidefinite matrix
+    return replace(mapped, error=float(np.abs(left).max()) + _PROJECTED_ROUNDING)
 
 
 def exact_on(kernel: Kernel, points: FloatArray, n_features: int | None = None, least: float = _SMALLEST_VALUE) -> FiniteMap:
@@ -199,9 +199,9 @@ def triangular_features(matrix: FloatArray, tolerance: float = 1e-8) -> tuple[Fl
     Returns:
       (n, m) features, and the largest that is left of the diagonal.
     """
-    found = np.zeros((len(matrix), len(matrix)))
-    rank, left = pivoted_cholesky(np.ascontiguousarray(matrix), tolerance, 1 - _EQUAL, found)
-    return np.ascontiguousarray(found[:, : max(rank, 1)]), float(left)
+    features = np.zeros((len(matrix), len(matrix)))
+    rank, left = pivoted_cholesky(np.ascontiguousarray(matrix), tolerance, 1 - _EQUAL, features)
+    return np.ascontiguousarray(features[:, : max(rank, 1)]), float(left)
 
 
 @njit(cache=True, nogil=True)

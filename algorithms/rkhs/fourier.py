@@ -173,13 +173,13 @@ def _product_error(rule: Rule, dimension: int) -> float:
 def _rule(kernel: Line, n_nodes: int, width: float, rule: str) -> Rule:
     """The rule of so many nodes for a kernel on a line, of points at most `width` apart."""
     is_gaussian = isinstance(kernel, SquaredExponential)
-    found = []
+    rules = []
     if is_gaussian and rule != "equally-spaced":
         assert isinstance(kernel, SquaredExponential)
-        found.append(_gauss_hermite(kernel, n_nodes, width))
+        rules.append(_gauss_hermite(kernel, n_nodes, width))
     if not is_gaussian or rule != "gauss-hermite":
-        found.append(_equally_spaced(kernel, n_nodes, width))
-    return min(found, key=lambda each: float(each.cells.max()))
+        rules.append(_equally_spaced(kernel, n_nodes, width))
+    return min(rules, key=lambda each: float(each.cells.max()))
 
 
 def _gauss_hermite(kernel: SquaredExponential, n_nodes: int, width: float) -> Rule:
@@ -193,10 +193,10 @@ def _gauss_hermite(kernel: SquaredExponential, n_nodes: int, width: float) -> Ru
     zeros, weights = roots_hermite(n_nodes)
     zeros = (zeros - zeros[::-1]) / 2  # symmetric to the last digit
     weights = (weights + weights[::-1]) / 2
-    found = _measured(kernel, math.sqrt(2) / kernel.lengthscale * zeros, weights / weights.sum(), width)
+    measured = _measured(kernel, math.sqrt(2) / kernel.lengthscale * zeros, weights / weights.sum(), width)
     far = width / _CELLS * np.arange(1, _CELLS + 1) / kernel.lengthscale
     remainder = np.exp(math.lgamma(n_nodes + 1) - math.lgamma(2 * n_nodes + 1) + 2 * n_nodes * np.log(far))
-    return found._replace(cells=np.minimum(found.cells, remainder + _ROUNDING))
+    return measured._replace(cells=np.minimum(measured.cells, remainder + _ROUNDING))
 
 
 def _equally_spaced(kernel: Line, n_nodes: int, width: float) -> Rule:
@@ -309,12 +309,12 @@ def _uniform_error(n_pairs: int, dimension: int, width: float, mean_norm: float)
     if not math.isfinite(mean_norm):
         return 2.0
     slope = mean_norm * (1 + 2 / _CHANCE)
-    found = 2.0
+    error = 2.0
     for radius in np.geomspace(1e-12, 1.0, 49):
         points = dimension * math.log(max(1.0, math.ceil(width * math.sqrt(dimension) / radius)))
         deviation = math.sqrt(2 * (math.log(4 / _CHANCE) + points) / n_pairs)
-        found = min(found, deviation + slope * float(radius))
-    return found
+        error = min(error, deviation + slope * float(radius))
+    return error
 
 
 @dataclass(frozen=True, eq=False)
@@ -358,5 +358,5 @@ def _joined(
 
 def _root(n_features: int, dimension: int) -> int:
     """The largest q with q^d at most n_features."""
-    found = max(1, round(math.exp(math.log(n_features) / dimension)))
-    return found if found**dimension <= n_features else found - 1
+    root = max(1, round(math.exp(math.log(n_features) / dimension)))
+    return root if root**dimension <= n_features else root - 1

@@ -37,14 +37,14 @@ def gain_bounds(features: FloatArray, rounds: FloatArray, noise: float) -> Float
 
     Source: the dual of D-optimal design (Kiefer and Wolfowitz 1960), with a ridge.
     """
-    array, ridge, asked = _checked(features), positive("noise", noise), np.asarray(rounds, dtype=float)
-    m, most, mass, gain = array.shape[1], float(asked.max(initial=0.0)), 0.0, 0.0
+    array, ridge, n_rounds = _checked(features), positive("noise", noise), np.asarray(rounds, dtype=float)
+    m, most, mass, gain = array.shape[1], float(n_rounds.max(initial=0.0)), 0.0, 0.0
     inverse, squares = np.eye(m) / ridge, (array**2).sum(axis=1) / ridge
     counts = np.zeros(len(array))
-    found = m * np.log1p(asked * squares.max() / m) / 2
+    bounds = m * np.log1p(n_rounds * squares.max() / m) / 2
     while mass < most:
         best = first_largest(squares)
-        found = np.minimum(found, gain + (asked * squares.max() - counts @ squares) / 2)
+        bounds = np.minimum(bounds, gain + (n_rounds * squares.max() - counts @ squares) / 2)
         more = max(1.0, mass / _STEPS)
         turned = inverse @ array[best]
         grown = 1 + more * float(array[best] @ turned)
@@ -52,7 +52,7 @@ def gain_bounds(features: FloatArray, rounds: FloatArray, noise: float) -> Float
         squares = np.maximum(squares - (more / grown) * (array @ turned) ** 2, 0.0)
         counts[best] += more
         mass, gain = mass + more, gain + math.log(grown) / 2
-    return np.asarray(np.minimum(found, gain + (asked * squares.max() - counts @ squares) / 2))
+    return np.asarray(np.minimum(bounds, gain + (n_rounds * squares.max() - counts @ squares) / 2))
 
 
 def _checked(array: FloatArray) -> FloatArray:

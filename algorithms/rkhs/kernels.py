@@ -1,4 +1,4 @@
-r"""How alike two points are: the kernels whose functions the kernel bandits learn.
+r"""Similarity of two points: the kernels whose functions the kernel bandits learn.
 
 Each is a frozen dataclass of public parameters, k(x, x) = 1 but for the linear one.
 
@@ -165,7 +165,7 @@ class Additive:
 
     @property
     def dimension(self) -> int:
-        """How many coordinates a point must have: the largest that a group names, and one."""
+        """Number of coordinates that a point must have: the largest that a group names, and one."""
         return 1 + max(i for group in self.groups for i in group)
 
     def __str__(self) -> str:
@@ -250,7 +250,7 @@ def moved_inside(points: FloatArray, dimension: int, low: float, high: float) ->
 
 
 _ROUNDING = 1e-9
-"""How far outside of the domain is rounding."""
+"""Distance from the domain that counts as rounding."""
 
 
 def _shaped(points: Sequence[object] | FloatArray, dimension: int) -> FloatArray:

@@ -32,13 +32,13 @@ class Rows:
         keys = rows @ self._vector
         first = np.searchsorted(self._keys, keys - self._slack, side="left")
         last = np.searchsorted(self._keys, keys + self._slack, side="right")
-        found = np.full(len(rows), -1, dtype=np.int64)
+        positions = np.full(len(rows), -1, dtype=np.int64)
         for offset in range(int((last - first).max(initial=0))):
             place = np.minimum(first + offset, len(self._keys) - 1)
             index = self._order[place]
             fits = (first + offset < last) & (self.values[index] == rows).all(axis=1)
-            found[fits & ((found < 0) | (index < found))] = index[fits & ((found < 0) | (index < found))]
-        return found
+            positions[fits & ((positions < 0) | (index < positions))] = index[fits & ((positions < 0) | (index < positions))]
+        return positions
 
 
 @njit(cache=True, nogil=True)

@@ -74,14 +74,14 @@ class Pool:
         Raises:
           ValueError: another shape, or a context that is none of the pool's.
         """
-        found = self._table.find(self._flat(contexts))
-        if (found < 0).any():
-            row = int(np.argmax(found < 0))
+        indices = self._table.find(self._flat(contexts))
+        if (indices < 0).any():
+            row = int(np.argmax(indices < 0))
             raise ValueError(
                 f"the context of replicate {row} is none of the {self.n_contexts} of the pool; its first action is "
                 f"the point {np.asarray(contexts)[row, 0].tolist()}: add it to the pool, or bring the nearest one of it"
             )
-        return found
+        return indices
 
     def placed(self, contexts: FloatArray | None, is_strict: bool = True) -> IntArray:
         """(n_reps,) index of each user's context in the pool; fast where there are few.
@@ -98,15 +98,15 @@ class Pool:
             raise ValueError("this algorithm decides from contexts, and the stream offers none")
         if contexts.shape[1:] != self.points.shape[1:]:
             return self.index_of(contexts)  # says what is wrong
-        found = np.zeros(len(contexts), dtype=np.int64)
+        indices = np.zeros(len(contexts), dtype=np.int64)
         if self.n_contexts == 1 and not is_strict:
-            return found
-        if not locate(self.points, contexts, found):
+            return indices
+        if not locate(self.points, contexts, indices):
             if is_strict:
                 return self.index_of(contexts)  # the same
-            lost = np.flatnonzero(found < 0)
-            found[lost] = self.nearest(moved_inside(contexts[lost], self.dimension, -1.0, 1.0))
-        return found
+            lost = np.flatnonzero(indices < 0)
+            indices[lost] = self.nearest(moved_inside(contexts[lost], self.dimension, -1.0, 1.0))
+        return indices
 
     def nearest(self, contexts: FloatArray) -> IntArray:
         """(n_reps,) the context of the pool with the least sum of squared distances; of equal ones the first."""

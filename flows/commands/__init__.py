@@ -1,1 +1,1 @@
-"""What each command of `bandana` does; `bandana.flows.cli` names them."""
+"""Work of each command of `bandana`; `bandana.flows.cli` names them."""

@@ -42,14 +42,14 @@ def _record_spec(path: Path, folder: DataFolder) -> None:
 
     plan = Plan.of(pinned(load_spec(path), folder.root))
     spec = plan.spec
-    found = baselines.record(plan, path.read_text(encoding="utf-8"), Store(folder.results))
-    if not found.cells:
+    recorded = baselines.record(plan, path.read_text(encoding="utf-8"), Store(folder.results))
+    if not recorded.cells:
         named = shlex.quote(str(path))
         raise SpecError(
             f"nothing of the suite {spec.name!r} that may be shown is in the store, by the present code: "
             f"`bandana run {named}` or `bandana audit {named}` first"
         )
-    _write(found, baselines.place_of(spec, folder), folder)
+    _write(recorded, baselines.place_of(spec, folder), folder)
     for environment in baselines.withheld(plan):
         typer.echo(f"regret on {environment.label} is private: it stands in no baseline")
 
@@ -72,14 +72,14 @@ def _record_catalog(folder: DataFolder) -> None:
     _write(baselines.record_audits(SUITE, outcomes), baselines.place_in(folder, SUITE), folder)
 
 
-def _write(found: Baseline, place: Path, folder: DataFolder) -> None:
+def _write(baseline: Baseline, place: Path, folder: DataFolder) -> None:
     from bandana.flows.results import baseline as baselines
     from bandana.flows.tracking.tracker import Tracker
 
     had = place.exists()
-    baselines.write(place, found)
-    n_runs = Tracker.open(folder.root).mark_baseline(found.suite, {cell.label for cell in found.cells})
-    n_regrets = sum(cell.regret is not None for cell in found.cells)
-    n_audits = sum(cell.audit is not None for cell in found.cells)
+    baselines.write(place, baseline)
+    n_runs = Tracker.open(folder.root).mark_baseline(baseline.suite, {cell.label for cell in baseline.cells})
+    n_regrets = sum(cell.regret is not None for cell in baseline.cells)
+    n_audits = sum(cell.audit is not None for cell in baseline.cells)
     typer.echo(f"{'replaced' if had else 'recorded'}: {place} (regret of {n_regrets} cells, {n_audits} audits)")
     typer.echo(f"in MLflow {n_runs} runs are tagged baseline = true")

@@ -32,7 +32,7 @@ class failures:  # noqa: N801  (read as: with failures(debug))
 
 
 def explain(error: BaseException) -> tuple[str, int]:
-    """What to tell the user of a failure, and the exit code."""
+    """Returns what to tell the user of a failure, and the exit code."""
     from bandana.flows.keys.identity import OtherCodeError
     from bandana.flows.servers.prefect_health import ServerError
     from bandana.flows.texts.mistakes import BookError, SpecError
@@ -51,14 +51,14 @@ def explain(error: BaseException) -> tuple[str, int]:
     for link in chain:
         if (isinstance(link, OSError) and link.errno in FULL) or "disk is full" in str(link):
             where = f" ({link.filename})" if isinstance(link, OSError) and link.filename else ""
-            said = f"the disk is full{where}; finished work is kept: free some space and run the same command again"
-            return said, FAILURE
+            words = f"the disk is full{where}; finished work is kept: free some space and run the same command again"
+            return words, FAILURE
     for link in chain:
         if isinstance(link, TrackingError | OtherCodeError | BookError | ServerError):
             return str(link), FAILURE
     if any(isinstance(link, BrokenExecutor) for link in chain):
-        said = "a worker process was killed, by hand or for want of memory (fewer --workers need less of it)"
-        return f"{said}; finished work is kept; run the same command again to continue", FAILURE
+        words = "a worker process was killed, by hand or for want of memory (fewer --workers need less of it)"
+        return f"{words}; finished work is kept; run the same command again to continue", FAILURE
     if any(type(link).__name__ == "TaskRunTimeoutError" for link in chain):
         advice = "raise block_timeout or audit_timeout in the spec's field `execution`, or make block_size smaller"
         return f"{str(error).rstrip('.')}: finished work is kept; {advice}, and run the same command again", FAILURE

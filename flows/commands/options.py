@@ -89,8 +89,8 @@ def console(width: int) -> Console:
     """Standard output for tables, of the given number of columns where it is no terminal."""
     from rich.console import Console
 
-    found = Console()
-    return found if found.is_terminal else Console(width=width)
+    terminal = Console()
+    return terminal if terminal.is_terminal else Console(width=width)
 
 
 def open_data(data: Path | None) -> DataFolder:

@@ -54,14 +54,14 @@ def report(
 def _compare(before: str, after: str, folder: DataFolder, *, as_json: bool) -> None:
     from bandana.flows.queries.compare import compare_runs, conclude, tables
 
-    found, files = compare_runs(before, after, folder)
+    comparison, files = compare_runs(before, after, folder)
     if as_json:
         places = {kind: str(place) for kind, place in files.items()}
-        typer.echo(json.dumps({**found, "files": places}, indent=1, allow_nan=False))
+        typer.echo(json.dumps({**comparison, "files": places}, indent=1, allow_nan=False))
         return
-    for table in tables(found):
+    for table in tables(comparison):
         console(WIDTH).print(table)
-    echo(*conclude(found))
+    echo(*conclude(comparison))
     echo_files(files)
 
 
@@ -78,12 +78,12 @@ def _write(kind: str, spec: Path | None, folder: DataFolder, *, as_json: bool) -
 
 def _last_spec(folder: DataFolder) -> Path:
     specs = [folder.suite(name) / "spec.yaml" for name in suites_of(folder)]
-    found = [path for path in specs if path.exists()]
-    if not found:
+    existing = [path for path in specs if path.exists()]
+    if not existing:
         from bandana.flows.texts.mistakes import SpecError
 
         raise SpecError(f"there is no suite in {folder.root} yet; name a spec, or run one first")
-    return max(found, key=lambda path: path.stat().st_mtime)
+    return max(existing, key=lambda path: path.stat().st_mtime)
 
 
 def export(

@@ -105,21 +105,21 @@ def tune(
         from bandana.flows.spec.spec import load_spec
         from bandana.flows.texts.mistakes import SpecError
 
-        found, how = load_spec(spec), resources_of(executor, workers)
-        if found.tuning is None:
+        parsed, how = load_spec(spec), resources_of(executor, workers)
+        if parsed.tuning is None:
             raise SpecError(
                 f"{spec}: tuning: is missing; name a parameter and values to try, for example tuning: {{parameter: "
                 "beta_scale, values: [0.01, 0.1, 1]}"
             )
-        trials = {value: Plan.of(found.with_trial(value), data_root(data)) for value in found.tuning.values}
+        trials = {value: Plan.of(parsed.with_trial(value), data_root(data)) for value in parsed.tuning.values}
         ask(str(spec), [Work(trial, ["benchmark"]) for trial in trials.values()], if_there(data), how, is_agreed=yes)
         folder = open_data(data)
         begin(folder)
-        warm_up(trials[found.tuning.values[0]].cells, ["benchmark"], how)
+        warm_up(trials[parsed.tuning.values[0]].cells, ["benchmark"], how)
         from bandana.flows.suites.tune import tune as choose
 
         while_the_server_starts(folder)
-        done = choose(found, trials, str(folder.root), how)
+        done = choose(parsed, trials, str(folder.root), how)
         if as_json:
             typer.echo(done.model_dump_json(indent=1))
             return
@@ -128,7 +128,7 @@ def tune(
             means = [f"{each.mean:.4g} at {each.value:g}" for each in done.tried[cell] if each.mean is not None]
             why = f"mean regret {', '.join(means)}" if means else "drawn by the exponential mechanism; regret is withheld"
             typer.echo(f"{cell:<{width}}  {done.parameter} = {value:g}   ({why})")
-        typer.echo(f"wrote {found.place_of_tuned}")
+        typer.echo(f"wrote {parsed.place_of_tuned}")
 
 
 def check(spec: SpecPath, as_json: AsJson = False, data: Data = None, debug: Debug = False) -> None:
@@ -163,7 +163,7 @@ def run_file(
 def resources_of(
     executor: str | None, workers: int | None, dask_address: str | None = None, insecure: bool = False
 ) -> Resources:
-    """What to run on, checked."""
+    """Resources to run on, checked."""
     from bandana.flows.running.executors import Executor, Resources
 
     chosen = Resources(
@@ -233,8 +233,8 @@ def begin(folder: DataFolder) -> None:
     Tracker.check(folder.root)
     stop_at_once_on_interrupt(FAILURE)
 
-    def end(said: str) -> None:
-        stop(server_ended(said, folder.root), FAILURE)
+    def end(words: str) -> None:
+        stop(server_ended(words, folder.root), FAILURE)
 
     if (home := temporary_server.start(folder.prefect, end)) is None:
         prefect_health.watch(end)
@@ -254,7 +254,7 @@ def warm_up(cells: Sequence[Cell], steps: Sequence[str], resources: Resources | 
 
 
 def while_the_server_starts(folder: DataFolder) -> None:
-    """What takes seconds anyway: MLflow with its tables, and what draws the report."""
+    """Imports what takes seconds anyway: MLflow with its tables, and what draws the report."""
     from bandana.audits.reporting import render
     from bandana.flows.tracking.tracker import Tracker
 
@@ -273,11 +273,11 @@ def if_there(data: Path | None) -> Path | None:
 def _explain(plan: Plan, steps: list[str], data: Path | None, resources: Resources | None, *, as_json: bool) -> None:
     from bandana.flows.queries.explain import explain, render
 
-    found = explain(plan, steps, data, resources.workers if resources is not None else None)
+    explained = explain(plan, steps, data, resources.workers if resources is not None else None)
     if as_json:
-        typer.echo(json.dumps(found, indent=1, allow_nan=False))
+        typer.echo(json.dumps(explained, indent=1, allow_nan=False))
     else:
-        console(150).print(render(found))
+        console(150).print(render(explained))
 
 
 def for_machines(
@@ -287,11 +287,11 @@ def for_machines(
     gate: dict[str, Any] | None = None,
     alarm: str | None = None,
 ) -> str:
-    """What was done, as one JSON object."""
+    """Returns what was done, as one JSON object."""
     shown = ("label", "verdict", "delta", "main", "mu", "epsilon", "reasons")
-    told = [{name: outcome[name] for name in shown} for outcome in audits]
-    found = {"suite": suite, "audits": told, "gate": gate, "alarm": alarm, "files": files}
-    return json.dumps(found, indent=1, allow_nan=False)
+    rows = [{name: outcome[name] for name in shown} for outcome in audits]
+    document = {"suite": suite, "audits": rows, "gate": gate, "alarm": alarm, "files": files}
+    return json.dumps(document, indent=1, allow_nan=False)
 
 
 def _say_what_was_done(done: dict[str, Any], data: Path | None) -> None:
@@ -306,8 +306,8 @@ def _say_what_was_done(done: dict[str, Any], data: Path | None) -> None:
         typer.echo(f"{outcome['verdict']:<13} {outcome['label']:<28} {main['quantity']}: {shown}")
         echo(*(f"              {line}" for line in outcome["coverage"][:1]))
         if outcome["verdict"] not in ("PASS", "NOT REFUTED"):
-            found = outcome["deterministic"]["counterexample"] or {"lines": ()}
-            echo(*(f"              {line}" for line in (*outcome["reasons"], *found["lines"])))
+            example = outcome["deterministic"]["counterexample"] or {"lines": ()}
+            echo(*(f"              {line}" for line in (*outcome["reasons"], *example["lines"])))
     echo(*gate.lines(done["gate"]))
     echo_files(done["files"])
     option = "" if data is None else f" --data {shlex.quote(str(data))}"

@@ -1,4 +1,4 @@
-"""What happened when, one JSON line an event, with the run keys that MLflow and the store know: `log.jsonl` of a suite.
+"""Journal of events, one JSON line each, with the run keys that MLflow and the store know: `log.jsonl` of a suite.
 
 Nothing of the data stands in it: names, keys, counts and seconds.
 """

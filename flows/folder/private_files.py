@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def is_shared(folder: Path) -> bool:
-    """Whether a group may write a folder, which people arrange on purpose; a public one such as `/tmp` does not count."""
+    """True if a group may write a folder, which people arrange on purpose; a public one such as `/tmp` does not count."""
     mode = folder.stat().st_mode
     return bool(mode & stat.S_IWGRP) and not mode & stat.S_ISVTX
 

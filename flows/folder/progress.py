@@ -33,13 +33,13 @@ def bar(
 
 
 def _lines(title: str, total: int, done: int, seconds: float) -> Callable[[str], None]:
-    said, n_done = time.monotonic(), done
+    last, n_done = time.monotonic(), done
 
     def advance(what: str) -> None:
-        nonlocal said, n_done
+        nonlocal last, n_done
         n_done += 1
-        if time.monotonic() - said >= seconds:
-            said = time.monotonic()
+        if time.monotonic() - last >= seconds:
+            last = time.monotonic()
             print(f"{title}: {n_done} of {total} done, the last one {what}", file=sys.stderr, flush=True)
 
     return advance

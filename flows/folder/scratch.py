@@ -17,7 +17,7 @@ _LONG_AGO = 24 * 3600.0  # seconds: nothing is being written for so long
 
 
 def prefix(name: str) -> str:
-    """How the names of this process's unfinished files begin; they end in `SUFFIX`."""
+    """Prefix of the names of this process's unfinished files; they end in `SUFFIX`."""
     return f".{name}.{machine()}-{os.getpid()}."
 
 
@@ -40,15 +40,15 @@ def sweep(folders: Iterable[Path]) -> list[Path]:
 
 
 def left_over(folders: Iterable[Path]) -> list[Path]:
-    """What dead processes left unfinished below the folders."""
-    found = [
+    """Files that dead processes left unfinished below the folders."""
+    paths = [
         Path(place) / name
         for folder in folders
         for place, inside, files in os.walk(folder)
         for name in (*inside, *files)
         if name.endswith(SUFFIX)
     ]
-    return [path for path in found if _is_left_over(path)]
+    return [path for path in paths if _is_left_over(path)]
 
 
 def _is_left_over(path: Path) -> bool:
@@ -65,18 +65,18 @@ def _is_left_over(path: Path) -> bool:
 
 @cache
 def machine() -> str:
-    """What shares our process numbers: a host since it started, or a container."""
-    told = [socket.gethostname()]
+    """Machine that shares our process numbers: a host since it started, or a container."""
+    facts = [socket.gethostname()]
     try:
-        told.append(Path("/proc/sys/kernel/random/boot_id").read_text())
-        told.append(str(os.stat("/proc/self/ns/pid").st_ino))
+        facts.append(Path("/proc/sys/kernel/random/boot_id").read_text())
+        facts.append(str(os.stat("/proc/self/ns/pid").st_ino))
     except OSError:
         pass  # a system without them has no containers either
-    return hashlib.sha256(" ".join(told).encode()).hexdigest()[:12]
+    return hashlib.sha256(" ".join(facts).encode()).hexdigest()[:12]
 
 
 def is_alive(pid: int) -> bool:
-    """Whether a process of this machine lives; one of which the system does not tell may."""
+    """True if a process of this machine lives; one of which the system does not tell may."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

@@ -46,7 +46,7 @@ def data_root(root: Path | str | None = None) -> Path:
 
 
 def is_anonymous() -> bool:
-    """Whether results leave out user and host: BANDANA_ANONYMOUS is set, to anything but 0, no, off and false."""
+    """True if results leave out user and host: BANDANA_ANONYMOUS is set, to anything but 0, no, off and false."""
     return os.environ.get(ANONYMOUS, "").strip().lower() not in ("", "0", "no", "off", "false")
 
 
@@ -94,7 +94,7 @@ class DataFolder:
         return self.root / "suites" / name
 
     def journal(self, suite: str) -> Path:
-        """What happened in a suite, and when."""
+        """Journal of what happened in a suite, and when."""
         return self.suite(suite) / "log.jsonl"
 
     def evidence(self, suite: str, name: str) -> Path:
@@ -123,5 +123,5 @@ class DataFolder:
 
 
 def n_workers() -> int:
-    """How many blocks run side by side: one a core that this process may use."""
+    """Number of blocks that run side by side: one a core that this process may use."""
     return max(1, len(os.sched_getaffinity(0)))

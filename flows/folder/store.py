@@ -32,7 +32,7 @@ _ENDING = ".npz"
 _DIGITS, _END = 64, b"PK\x05\x06"
 """Length of a SHA-256 in hexadecimal, and how the last 22 bytes of a zip archive without a comment begin."""
 _UNREADABLE = (OSError, ValueError, zipfile.BadZipFile, EOFError, KeyError)
-"""What reading a missing or damaged file raises; its result is computed again, and the file overwritten."""
+"""Errors that reading a missing or damaged file raises; its result is computed again, and the file overwritten."""
 
 
 def write_whole(path: Path, content: bytes) -> None:
@@ -102,8 +102,8 @@ class Store:
     def sizes(self, kind: str) -> dict[str, int]:
         """Key -> bytes of every result of a kind."""
         try:
-            with os.scandir(self._folder / kind) as found:
-                return {file.name[: -len(_ENDING)]: file.stat().st_size for file in found if file.name.endswith(_ENDING)}
+            with os.scandir(self._folder / kind) as files:
+                return {file.name[: -len(_ENDING)]: file.stat().st_size for file in files if file.name.endswith(_ENDING)}
         except FileNotFoundError:
             return {}
 
@@ -113,8 +113,8 @@ class Store:
 
     def describe(self, kind: str, key: str) -> dict[str, Any] | None:
         """The description alone, or None where there is no whole file."""
-        found = self._read(kind, key)
-        return None if found is None else found[1]
+        stored = self._read(kind, key)
+        return None if stored is None else stored[1]
 
     def _read(self, kind: str, key: str, is_told: bool = False) -> tuple[dict[str, np.ndarray], dict[str, Any]] | None:
         path = self.path(kind, key)
@@ -130,8 +130,8 @@ class Store:
             return arrays, json.loads(bytes(arrays.pop(DESCRIPTION)).decode())
         except _UNREADABLE as error:
             if is_told:
-                said = " ".join(str(error).split())[:200]
-                sys.stderr.write(f"warning: {path} is damaged ({said}); it is computed again\n")
+                words = " ".join(str(error).split())[:200]
+                sys.stderr.write(f"warning: {path} is damaged ({words}); it is computed again\n")
             return None
 
     def save(self, kind: str, key: str, arrays: Mapping[str, np.ndarray], description: Mapping[str, Any]) -> Path:
@@ -151,7 +151,7 @@ def _sealed(archive: bytes) -> bytes:
 
 
 def _is_whole(content: bytes) -> bool:
-    """Whether a result's bytes are those that were written; one of an earlier version has no hash, and counts as whole.
+    """True if a result's bytes are those that were written; one of an earlier version has no hash, and counts as whole.
 
     No change of a single bit, and no cut, turns a result with a hash into one without.
     """

@@ -1,1 +1,1 @@
-"""What a result is a result of: its key, and the record of how it was made."""
+"""Identity of a result: its key, and the record of how it was made."""

@@ -56,8 +56,8 @@ def read(folders: Sequence[Path]) -> Checkout | None:
     names = [os.path.relpath(folder, first) for folder in folders]
     if not _ask(first, "ls-files", "--", *names):
         return None
-    said = _ask(first, "status", "--porcelain=v2", "--branch", "--untracked-files=normal", "--", *names)
-    lines = (said or "").splitlines()
+    output = _ask(first, "status", "--porcelain=v2", "--branch", "--untracked-files=normal", "--", *names)
+    lines = (output or "").splitlines()
     commit = next((line.split()[2] for line in lines if line.startswith("# branch.oid ")), "")
     if not commit or not set(commit) <= set("0123456789abcdef"):
         return None  # nothing was committed yet
@@ -65,7 +65,7 @@ def read(folders: Sequence[Path]) -> Checkout | None:
 
 
 def _ask(where: Path, *words: str) -> str | None:
-    """What git answers; None where it is missing, fails or takes too long."""
+    """Answer of git; None where it is missing, fails or takes too long."""
     # A hook that runs us has set GIT_DIR and more, which name its own repository.
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     environment |= {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}

@@ -113,7 +113,7 @@ class Code:
         self._data: dict[str, dict[str, Path]] = {}
 
     def closure(self, roots: Iterable[Name]) -> Closure:
-        """What the roots depend on."""
+        """Closure of all that the roots depend on."""
         key = frozenset(roots)
         if key not in self._closures:
             for root in key:
@@ -160,8 +160,8 @@ class Code:
         if top is None:
             return {}
         if top not in self._data:
-            found = sorted(self._places[top].rglob("*.*"))
-            self._data[top] = {path.name: path for path in found if path.suffix != ".py" and "__pycache__" not in path.parts}
+            paths = sorted(self._places[top].rglob("*.*"))
+            self._data[top] = {path.name: path for path in paths if path.suffix != ".py" and "__pycache__" not in path.parts}
         return self._data[top]
 
     def _adopt(self, name: str) -> None:
@@ -207,7 +207,7 @@ def _name_of(value: Any) -> Name:
 
 
 def _is_traced(module: str) -> bool:
-    """Whether a module is neither of the standard library nor of another package."""
+    """True if a module is neither of the standard library nor of another package."""
     file = getattr(sys.modules.get(module), "__file__", None) or ""
     if module.partition(".")[0] in plugins.packages():
         return True
@@ -254,31 +254,31 @@ class _Search:
             return
         self._seen.add(wanted)
         name, wanted_name = wanted
-        found = self._module(name)
-        if found is None:
+        module = self._module(name)
+        if module is None:
             return
         parent = name.rpartition(".")[0]
         if parent:
             self._waiting.append(Name(parent, ""))  # importing a module runs the packages that it lies in
-        if not (found.is_package or _is_menu(name)):
-            self._take(name, name, found, found.whole)
+        if not (module.is_package or _is_menu(name)):
+            self._take(name, name, module, module.whole)
             return
-        self._take(f"{name}:", name, found, found.rest)
+        self._take(f"{name}:", name, module, module.rest)
         if wanted_name == "":
             return
         if wanted_name is None:
-            self._waiting += [Name(name, each) for each in (*found.definitions, *found.bound)]
-        elif wanted_name in found.definitions:
-            for part in found.definitions[wanted_name]:
-                self._take(f"{name}:{wanted_name}", name, found, part)
-            if wanted_name in found.members:
+            self._waiting += [Name(name, each) for each in (*module.definitions, *module.bound)]
+        elif wanted_name in module.definitions:
+            for part in module.definitions[wanted_name]:
+                self._take(f"{name}:{wanted_name}", name, module, part)
+            if wanted_name in module.members:
                 self._classes.add(wanted)
-        elif wanted_name in found.bound:
-            target = found.bound[wanted_name]
+        elif wanted_name in module.bound:
+            target = module.bound[wanted_name]
             # Which module a name is taken from decides what runs.
             self._parts[f"{name}:{wanted_name}"] = f"{target.module}:{target.name}"
             self._waiting.append(target)
-        elif found.is_package and self._module(f"{name}.{wanted_name}") is not None:
+        elif module.is_package and self._module(f"{name}.{wanted_name}") is not None:
             self._waiting.append(Name(f"{name}.{wanted_name}"))
         else:
             self._waiting.append(Name(name))  # made in a way that is not understood: everything counts
@@ -351,8 +351,8 @@ class _Parser:
                 definitions.setdefault(name, []).append(self._part(statement))
             if not names:
                 rest.append(statement)
-        found = {name: tuple(parts) for name, parts in definitions.items()}
-        return _Module(self._is_package, self._part(*tree.body), self._part(*rest), found, members, bound)
+        by_name = {name: tuple(parts) for name, parts in definitions.items()}
+        return _Module(self._is_package, self._part(*tree.body), self._part(*rest), by_name, members, bound)
 
     def _part(self, *statements: ast.stmt) -> _Part:
         reader = TreeReader(self._package)
@@ -448,7 +448,7 @@ class TreeReader:
 
 
 def imported_names(statement: ast.Import | ast.ImportFrom, package: str) -> Iterator[tuple[str, Name]]:
-    """What each name of an import statement stands for."""
+    """Names of an import statement, with what each stands for."""
     if isinstance(statement, ast.Import):
         for alias in statement.names:
             yield alias.asname or alias.name.partition(".")[0], Name(alias.name)

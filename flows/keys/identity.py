@@ -1,4 +1,4 @@
-"""What a stored result is a result of: its facts, the code that makes it, and the libraries that this code runs on.
+"""Identity of a stored result: its facts, the code that makes it, and the libraries that this code runs on.
 
 A key has two halves of 32 hex digits. The first stands for what was asked: algorithm, parameters, environment, data, seed.
 The second stands for how it was computed: the code that the result depends on, and the minor versions of Python, NumPy,
@@ -28,12 +28,12 @@ CODE = Code()
 
 def libraries() -> dict[str, str]:
     """Minor versions of what the numbers are computed with, as they are imported: a patch release changes no number."""
-    found = {"python": platform.python_version()} | {name: str(import_module(name).__version__) for name in LIBRARIES}
-    return {name: ".".join(version.split(".")[:2]) for name, version in found.items()}
+    versions = {"python": platform.python_version()} | {name: str(import_module(name).__version__) for name in LIBRARIES}
+    return {name: ".".join(version.split(".")[:2]) for name, version in versions.items()}
 
 
 def made_by(roots: Iterable[Name]) -> dict[str, Any]:
-    """What computes a result: `code`, SHA-256 of all that the roots depend on, and `libraries`.
+    """Facts on what computes a result: `code`, SHA-256 of all that the roots depend on, and `libraries`.
 
     Roots that are paths are files of a user, see `bandana.flows.keys.own_files`.
     """
@@ -58,7 +58,7 @@ def asked_of(key: str) -> str:
 
 
 def is_key(text: str) -> bool:
-    """Whether a text is a key with two halves; older ones had one of 64 digits, of which nothing can be told."""
+    """True if a text is a key with two halves; older ones had one of 64 digits, of which nothing can be told."""
     return _KEY.fullmatch(text) is not None
 
 

@@ -1,4 +1,4 @@
-"""What numbers can depend on in a machine: platform, processor, instruction sets, BLAS kernels, and Numba's target.
+"""Features of a machine that numbers can depend on: platform, processor, instruction sets, BLAS kernels, and Numba's target.
 
 No path, no address and no name of the machine is read here.
 """
@@ -67,8 +67,8 @@ def features() -> tuple[str, ...]:
     """The instruction sets that NumPy chose its loops by; NPY_DISABLE_CPU_FEATURES takes some away."""
     import numpy as np
 
-    found: Any = np.show_config(mode="dicts")
-    extensions = found.get("SIMD Extensions", {})
+    config: Any = np.show_config(mode="dicts")
+    extensions = config.get("SIMD Extensions", {})
     return tuple(str(name) for name in (*extensions.get("baseline", ()), *extensions.get("found", ())))
 
 
@@ -78,7 +78,7 @@ def blas() -> tuple[Blas, ...]:
     import scipy.linalg  # noqa: F401  (SciPy brings a library of its own)
     from threadpoolctl import threadpool_info
 
-    found = {
+    kernels = {
         Blas(
             library=f"{item['internal_api']} {item.get('version') or UNKNOWN}",
             kernel=str(item.get("architecture") or UNKNOWN),
@@ -87,4 +87,4 @@ def blas() -> tuple[Blas, ...]:
         for item in threadpool_info()
         if item["user_api"] == "blas"
     }
-    return tuple(sorted(found, key=lambda item: (item.library, item.kernel, item.threads)))
+    return tuple(sorted(kernels, key=lambda item: (item.library, item.kernel, item.threads)))

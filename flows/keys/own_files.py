@@ -80,9 +80,9 @@ def own_files(path: Path) -> OwnFiles:
             if top == _PRODUCT:
                 uses.add(name)
             elif is_local(folder, top):
-                found = dict(_files(folder, name))
-                waiting += [each for each in found if each not in modules]
-                modules |= found
+                files = dict(_files(folder, name))
+                waiting += [each for each in files if each not in modules]
+                modules |= files
             elif top and top not in sys.stdlib_module_names:
                 parts[f"library {top}"] = _minor_version(top)
         late += [Late(place, line, name.module) for line, name in _inside_functions(tree, package) if
@@ -91,7 +91,7 @@ def own_files(path: Path) -> OwnFiles:
 
 
 def is_local(folder: Path, top: str) -> bool:
-    """Whether a top-level module is a file or a package in the folder, and hides nothing that is installed."""
+    """True if a top-level module is a file or a package in the folder, and hides nothing that is installed."""
     if not top or top == _PRODUCT or top in sys.stdlib_module_names or top in _installed():
         return False
     return (folder / f"{top}.py").is_file() or (folder / top).is_dir()
@@ -124,5 +124,5 @@ def _installed() -> Mapping[str, list[str]]:
 
 def _minor_version(top: str) -> str:
     """The minor version of an installed package: what is loaded in this process plays no part, so all workers agree."""
-    found = _installed().get(top)
-    return ".".join(version(found[0]).split(".")[:2]) if found else "not installed"
+    packages = _installed().get(top)
+    return ".".join(version(packages[0]).split(".")[:2]) if packages else "not installed"

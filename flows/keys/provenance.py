@@ -1,4 +1,4 @@
-"""How a result came to be: when, by which versions on which machine, from which code, and by whom unless that is left out.
+"""Provenance of a result: when, by which versions on which machine, from which code, and by whom unless that is left out.
 
 It is stored inside each result, under a key of its own: comparisons of results leave it out, and a report shows what is
 stored, never what is installed where it is rendered.
@@ -27,7 +27,7 @@ Record = dict[str, Any]
 
 _MAKERS = ("python", "bandana", "numpy", "scipy", "numba", "llvmlite", "hypothesis", "dp-accounting", "causaldata",
            "statsmodels", "scikit-learn")  # fmt: skip
-"""What computes numbers or brings data; what draws reports and tracks runs changes no number."""
+"""Packages that compute numbers or bring data; what draws reports and tracks runs changes no number."""
 _TIMES, _NAMES = ("began", "ended"), ("user", "host")
 
 
@@ -41,7 +41,7 @@ _Time = Annotated[str, AfterValidator(_with_offset)]
 
 
 class Provenance(BaseModel):
-    """How one result came to be.
+    """Provenance of one result.
 
     Attributes:
       began: when the computation began, ISO 8601 in UTC.
@@ -167,13 +167,13 @@ def tags(kind: str, made: dict[str, Any], records: Iterable[Record | None]) -> d
     """
     if not made["makers"]:
         return {}
-    found = {f"made.{kind}.{name}": str(made[name]) for name in _TIMES}
-    found[f"made.{kind}.seconds"] = f"{seconds(records):.3f}"
-    return found | {f"made.{kind}.{term.replace(' ', '-')}": "; ".join(values) for term, values in origin.facts(made)}
+    texts = {f"made.{kind}.{name}": str(made[name]) for name in _TIMES}
+    texts[f"made.{kind}.seconds"] = f"{seconds(records):.3f}"
+    return texts | {f"made.{kind}.{term.replace(' ', '-')}": "; ".join(values) for term, values in origin.facts(made)}
 
 
 def seconds(records: Iterable[Record | None]) -> float:
-    """How long something was computed, by the clock: pauses do not count, such as the time between a kill and its rerun.
+    """Seconds that a computation took, by the clock: pauses do not count, such as the time between a kill and its rerun.
 
     It is the length of the union of the spans from `began` to `ended`: what is computed side by side counts once.
     """

@@ -1,4 +1,4 @@
-"""Which software made a number."""
+"""Versions of the software that made a number."""
 
 from __future__ import annotations
 

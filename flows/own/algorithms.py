@@ -57,14 +57,14 @@ class OwnAlgorithmSpec(Labelled):
     @classmethod
     def _names_an_algorithm(cls, given: str, info: ValidationInfo) -> str:
         code = load(given, info.context)
-        found = code.load()
+        loaded = code.load()
         for path in code.files().modules.values():
             for draw in conformance.draws(path.read_text(encoding="utf-8")):
                 raise OwnCodeError(
                     f"{path.name}:{draw.line}: {draw.what}: it draws its own randomness, which no ledger accounts for; let "
                     "all noise come from ledger.release"
                 )
-        if not is_factory(found) and (lacks := conformance.missing_members(found)):
+        if not is_factory(loaded) and (lacks := conformance.missing_members(loaded)):
             raise OwnCodeError(f"{code.label} is no algorithm, and no class or function that makes one; as an algorithm it "
                                f"lacks {'; '.join(lacks)}")  # fmt: skip
         return given
@@ -164,12 +164,12 @@ class OwnAlgorithmSpec(Labelled):
         try:
             try_out(watch, f"{self._code.label}, while it was checked,")
         except ClaimError as error:
-            field, said = "claim", str(error)
+            field, words = "claim", str(error)
         except (OwnCodeError, ProtocolError) as error:
-            said = str(error)
+            words = str(error)
         else:
             return
-        raise SpecError(f"{self._where}algorithms: {field} of {cell.name} on {environment.label}: {said}")
+        raise SpecError(f"{self._where}algorithms: {field} of {cell.name} on {environment.label}: {words}")
 
     def _check_size(self, cell: Cell) -> None:
         algorithm, wanted = cell.algorithm(), cell.environment.n_actions

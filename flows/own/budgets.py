@@ -28,7 +28,7 @@ def _place(text: str) -> str:
 
 
 class BudgetSpec(Strict):
-    """What all runs over a data set may spend together."""
+    """Budget that all runs over a data set may spend together."""
 
     epsilon: Level = Field(description="Epsilon that no record's runs together may exceed.")
     delta: Delta | None = Field(None, description="Delta of that epsilon; without one, only noise of pure DP is allowed.")

@@ -1,4 +1,4 @@
-"""What `FILE.py:NAME` names in a spec: loaded from its file in every process, and called with what it takes."""
+"""Object that `FILE.py:NAME` names in a spec: loaded from its file in every process, and called with what it takes."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Loadable(ABC):
         return blamed_on(None, *passed)
 
     def made(self, given: Mapping[str, Any], offered: Mapping[str, Any]) -> Any:
-        """What the object makes of parameters, or the object itself with its fields replaced.
+        """Returns what the object makes of parameters, or the object itself with its fields replaced.
 
         Args:
           given: the user's parameters; all of them must be taken.
@@ -84,34 +84,34 @@ class Loadable(ABC):
         Raises:
           OwnCodeError: a parameter is not taken, one that is needed is not there, or the file's code raises an error.
         """
-        found = self.load()
+        target = self.load()
         self.check_parameters(given)
         with self.blamed():
-            if not is_factory(found):
-                return replace(found, **given) if given else found
-            signature = inspect.signature(found).parameters
+            if not is_factory(target):
+                return replace(target, **given) if given else target
+            signature = inspect.signature(target).parameters
             known = {name: offered[name] for name in signature if name in offered and offered[name] is not None}
             taken = {**known, **given}
             for name, parameter in signature.items():
                 if parameter.default is parameter.empty and parameter.kind not in _SEVERAL and name not in taken:
                     hint = "this environment has none" if name in offered else "write it under parameters"
                     raise OwnCodeError(f"{self.label} needs {name}: {hint}")
-            return found(**taken)
+            return target(**taken)
 
     def check_parameters(self, given: Mapping[str, Any]) -> None:
-        """Whether the object takes these parameters.
+        """Checks that the object takes these parameters.
 
         Raises:
           OwnCodeError: it does not take one of them; the message names it and those that are taken.
         """
-        found = self.load()
-        if is_factory(found):
-            signature = inspect.signature(found).parameters
+        target = self.load()
+        if is_factory(target):
+            signature = inspect.signature(target).parameters
             if any(parameter.kind is parameter.VAR_KEYWORD for parameter in signature.values()):
                 return
             known = [name for name, parameter in signature.items() if parameter.kind not in _SEVERAL]
         else:
-            known = [field.name for field in fields(found) if field.init] if is_dataclass(found) else []
+            known = [field.name for field in fields(target) if field.init] if is_dataclass(target) else []
         for name in given:
             if name not in known:
                 takes = f"it takes {', '.join(known)}" if known else "it takes none"
@@ -158,7 +158,7 @@ class OwnObject(Loadable):
           OwnCodeError: one cannot be read or is no Python, or a local module is imported inside a function.
         """
         try:
-            found = own_files(self.path)
+            files = own_files(self.path)
         except SyntaxError as error:
             where = Path(error.filename or self.path).name
             raise OwnCodeError(f"{where}:{error.lineno or 1}: {error.msg}") from error
@@ -166,19 +166,19 @@ class OwnObject(Loadable):
             raise OwnCodeError(f"{self.path}: cannot be read: {error.strerror or error}") from error
         except ValueError as error:
             raise OwnCodeError(f"{self.path.name}: {error}") from error
-        for late in found.late:
+        for late in files.late:
             raise OwnCodeError(
                 f"{late.path.name}:{late.line}: imports the local module {late.module} inside a function: import it at the "
                 "top of the file"
             )
-        return found
+        return files
 
     def digest(self) -> str:
         """A hash of the file and of the local files that it imports."""
         return self.files().digest
 
     def is_loaded(self) -> bool:
-        """Whether the file, as it is now, has run in this process.
+        """True if the file, as it is now, has run in this process.
 
         Raises:
           OwnCodeError: as for `files`.
@@ -225,28 +225,28 @@ class Registered(Loadable):
         return self.name
 
     def load(self) -> Any:
-        """What the entry point names.
+        """Object that the entry point names.
 
         Raises:
           OwnCodeError: there is none of that name, or it cannot be loaded.
         """
         check_allowed(self.label)
         known = plugins.loaded(plugins.ENVIRONMENTS)
-        for found in known:
-            if found.name == self.name:
-                if found.error:
-                    raise OwnCodeError(str(found))
-                return found.thing
-        there = ", ".join(found.name for found in known) or "none"
+        for point in known:
+            if point.name == self.name:
+                if point.error:
+                    raise OwnCodeError(str(point))
+                return point.thing
+        there = ", ".join(point.name for point in known) or "none"
         raise OwnCodeError(f"no installed package adds an environment {self.name!r}; there are: {there}")
 
 
 _SEVERAL = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
-def is_factory(found: Any) -> bool:
-    """Whether an object is a class or a function, which makes what is wanted, rather than the thing itself."""
-    return inspect.isclass(found) or inspect.isroutine(found)
+def is_factory(thing: Any) -> bool:
+    """True if an object is a class or a function, which makes what is wanted, rather than the thing itself."""
+    return inspect.isclass(thing) or inspect.isroutine(thing)
 
 
 @contextmanager
@@ -268,12 +268,12 @@ def blamed_on(path: Path | None, *passed: type[Exception]) -> Iterator[None]:
         frames = traceback.extract_tb(error.__traceback__)
         own = frames if path is None else [f for f in frames if Path(f.filename).is_relative_to(path.parent)]
         where = f"{Path(own[-1].filename).name}:{own[-1].lineno}" if own else str(path and path.name)
-        said = f": {error}" if str(error) else ""
-        raise OwnCodeError(f"{where}: {type(error).__name__}{said}") from error
+        words = f": {error}" if str(error) else ""
+        raise OwnCodeError(f"{where}: {type(error).__name__}{words}") from error
 
 
 def _is_own(name: str, value: Any, module: ModuleType) -> bool:
-    """Whether a name of a module is none of its imports."""
+    """True if a name of a module is none of its imports."""
     is_public = not name.startswith("_") and not isinstance(value, ModuleType)
     return is_public and getattr(value, "__module__", module.__name__) == module.__name__
 

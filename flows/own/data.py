@@ -80,10 +80,10 @@ def bound(item: Bound, place: Path, *, makes_secret: bool) -> Bound:
         return item
     held = _read(item)
     secret = b"" if _is_public(item) else _secret_of(place, is_made=True)
-    found = item.with_pin(Pin(_digest(item, held.content, secret), place))
-    assert found.pin is not None
-    _hold(item.path, found.pin, held)
-    return found
+    pinned = item.with_pin(Pin(_digest(item, held.content, secret), place))
+    assert pinned.pin is not None
+    _hold(item.path, pinned.pin, held)
+    return pinned
 
 
 def content_of(item: DataFileSpec) -> tuple[bytes, str]:

@@ -52,12 +52,12 @@ def try_out(function: Callable[[], object], what: str) -> None:
         _be_child(function)
     end, pause, status = time.monotonic() + SECONDS, _PAUSE, 0
     try:
-        while not (found := os.waitpid(pid, os.WNOHANG))[0]:
+        while not (ended := os.waitpid(pid, os.WNOHANG))[0]:
             if time.monotonic() > end:
                 raise OwnCodeError(f"{what} did not end within {SECONDS:g} s")
             time.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
-        status = found[1]
+        status = ended[1]
     except BaseException:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bandana.algorithms.entry import Entry, Settings
 from bandana.algorithms.problem import LINEAR_MDP, MIXTURE, Problem
 from bandana.flows.own.algorithms import OwnAlgorithmSpec
-from bandana.flows.problems.environment import Environment
+from bandana.flows.problems.environment import Environment, EnvironmentFields
 from bandana.flows.texts.mistakes import SpecError
 
 if TYPE_CHECKING:
@@ -37,8 +37,8 @@ def check_cells(cells: Sequence[Cell]) -> None:
         except SpecError:
             raise
         except (ValueError, ArithmeticError, LookupError, TypeError, MemoryError) as error:
-            said = " ".join(str(error).split()) or type(error).__name__
-            raise SpecError(f"{cell.spec.line_of_algorithm(cell.place)}{cell.name}: cannot be played: {said}") from error
+            words = " ".join(str(error).split()) or type(error).__name__
+            raise SpecError(f"{cell.spec.line_of_algorithm(cell.place)}{cell.name}: cannot be played: {words}") from error
 
 
 def check_files(cells: Sequence[Cell]) -> None:
@@ -53,23 +53,23 @@ def check_files(cells: Sequence[Cell]) -> None:
             )
 
 
-def check_features(place: int, environment: Environment[Any], entry: Entry, found: Sequence[Settings]) -> None:
-    """Whether the algorithm can be built: whether there are features depends on the kernel and on the parameters.
+def check_features(place: int, seen: Environment[EnvironmentFields], entry: Entry, listed: Sequence[Settings]) -> None:
+    """Checks that the algorithm can be built: whether there are features depends on the kernel and on the parameters.
 
     Calibrations and privacy levels do not matter: one of each choice of parameters is built.
     """
-    if not is_built_at_once(found[0].problem):
+    if not is_built_at_once(listed[0].problem):
         return
-    first = {tuple(settings.parameters.items()): settings for settings in reversed(found)}
+    first = {tuple(settings.parameters.items()): settings for settings in reversed(listed)}
     for settings in first.values():
         try:
             entry.build(settings)
         except ValueError as error:
-            raise SpecError(f"algorithms.{place}: {entry.label} on {environment.label}: {error}") from error
+            raise SpecError(f"algorithms.{place}: {entry.label} on {seen.label}: {error}") from error
 
 
 def is_built_at_once(problem: Problem) -> bool:
-    """Whether an algorithm for it is built in a fraction of a second."""
+    """True if an algorithm for it is built in a fraction of a second."""
     if problem.pool is not None:
         return problem.pool.n_contexts * problem.pool.n_actions <= _FEW_POINTS
     if problem.kind in (MIXTURE, LINEAR_MDP) and (problem.horizon or 0) > _FEW_EPISODES:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -15,7 +14,7 @@ from bandana.algorithms.protocol import Algorithm, IntArray
 from bandana.flows.plan import keys
 from bandana.flows.plan.roles import Role
 from bandana.flows.plan.seeds import COINS, REWARDS
-from bandana.flows.problems.environment import Environment
+from bandana.flows.problems.environment import Environment, EnvironmentFields
 from bandana.flows.spec.spec import AuditSpec, Spec
 from bandana.flows.texts.file_names import file_name
 from bandana.privacy_core import Guarantee, Participation
@@ -43,7 +42,7 @@ class Cell:
     """
 
     spec: Spec
-    environment: Environment[Any]
+    environment: Environment[EnvironmentFields]
     entry: Entry
     settings: Settings
     varied: tuple[str, ...] = ()
@@ -71,26 +70,26 @@ class Cell:
 
     @property
     def is_private(self) -> bool:
-        """Whether there is anything to audit."""
+        """True if there is anything to audit."""
         return self.entry.promise is not None and self.role is Role.ALGORITHM
 
     @property
     def is_expected(self) -> bool:
-        """Whether its expected regret is computed, and nothing is played."""
+        """True if its expected regret is computed, and nothing is played."""
         return self.entry.name in self.environment.references
 
     @property
     def audit(self) -> AuditSpec:
         """The effort of its audit."""
-        asked = self.spec.audit
-        return asked if self.replays is None else asked.model_copy(update={"replays": self.replays})
+        audit = self.spec.audit
+        return audit if self.replays is None else audit.model_copy(update={"replays": self.replays})
 
     def algorithm(self) -> Algorithm:
         """The algorithm, built anew; it holds no state."""
         return self.entry.build(self.settings)
 
     def claim(self) -> Claim:
-        """What the source promises. Only for private cells."""
+        """Promise of the source. Only for private cells."""
         return self.claim_at(self.settings, self.promised)
 
     def claim_at(self, settings: Settings, promised: Guarantee | None) -> Claim:
@@ -101,11 +100,11 @@ class Cell:
 
     @property
     def users(self) -> Participation:
-        """Which records may be one user's; one each where the environment declares nothing."""
+        """Records that may be one user's; one each where the environment declares nothing."""
         return self.environment.item.users or Participation(1)
 
     def regret_bound(self, grid: IntArray) -> RegretBound | None:
-        """What the source proves of the regret after so many rounds; None where nothing is proved or regret is not shown.
+        """Bound of the source on the regret after so many rounds; None where nothing is proved or regret is not shown.
 
         A bound may depend on the mean rewards: it says no more than the environment shows.
         """
@@ -117,15 +116,15 @@ class Cell:
         return self.entry.bound(self.settings, self.environment.means if is_known else None, grid)
 
     def lower_bound(self, grid: IntArray) -> RegretBound | None:
-        """What any algorithm with this cell's claim must lose; None where nothing is known, or regret is not shown."""
+        """Least regret of any algorithm with this cell's claim; None where nothing is known, or regret is not shown."""
         if self.role is not Role.ALGORITHM or not self.environment.bounds_everyone or not self.environment.shows("regret"):
             return None
         means = self.environment.means if self.environment.has_arms and self.environment.shows("means") else None
         claim = self.claim() if self.is_private else None
-        found = lower_bound(self.settings, claim, means, grid, is_bernoulli=self.environment.is_bernoulli)
-        return None if found is None else RegretBound(found.values, f"{found.text}; {found.reach}")
+        bound = lower_bound(self.settings, claim, means, grid, is_bernoulli=self.environment.is_bernoulli)
+        return None if bound is None else RegretBound(bound.values, f"{bound.text}; {bound.reach}")
 
-    def parameters(self) -> dict[str, Any]:
+    def parameters(self) -> dict[str, str | float]:
         """The public parameters, for keys, MLflow and the report."""
         if self.promised is None:
             return dict(self.settings.shown())
@@ -187,5 +186,5 @@ class Block:
         return keys.shared_seed(self, COINS)
 
 
-def _text(value: Any) -> str:
+def _text(value: str | float) -> str:
     return value if isinstance(value, str) else f"{value:g}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -10,12 +10,13 @@ from bandana.flows.keys import identity
 from bandana.flows.keys.content import content_key
 from bandana.flows.plan import made_by
 from bandana.flows.plan.seeds import NOISE, seed_of
+from bandana.flows.texts.json_text import JsonObject
 
 if TYPE_CHECKING:
     from bandana.flows.plan.cells import Block, Cell
 
 
-def identity_of(cell: Cell) -> dict[str, Any]:
+def identity_of(cell: Cell) -> JsonObject:
     """Everything that a cell's algorithm and data depend on, named so that new words for it change no seed."""
     noise = {} if cell.noise == "reproducible" else {"noise": cell.noise}
     return {
@@ -29,21 +30,21 @@ def identity_of(cell: Cell) -> dict[str, Any]:
     }
 
 
-def stated(cell: Cell) -> dict[str, Any]:
+def stated(cell: Cell) -> dict[str, object]:
     """The claim of a user's own algorithm, for keys of audits: of the catalog's, it follows from settings and code.
 
     And whether it is made to a user: with the same noise, it is another claim.
     """
-    own = {"claim": cell.entry.stated, "named": cell.entry.label} if cell.entry.stated else {}
+    own: dict[str, object] = {"claim": cell.entry.stated, "named": cell.entry.label} if cell.entry.stated else {}
     return own if cell.promised is None else {**own, "level": "user", "promised": str(cell.promised)}
 
 
-def block_code(cell: Cell) -> dict[str, Any]:
+def block_code(cell: Cell) -> JsonObject:
     """Code that computes the cell's blocks in this process, see `identity.made_by`; a worker finds out its own."""
     return identity.made_by(made_by.block_roots(cell))
 
 
-def audit_code(cell: Cell) -> dict[str, Any]:
+def audit_code(cell: Cell) -> JsonObject:
     """Code that computes the cell's audit in this process. Only for private cells."""
     return identity.made_by(made_by.audit_roots(cell))
 
@@ -56,7 +57,7 @@ def cell_key(cell: Cell) -> str:
     return identity.key_of(facts, {"blocks": block_code(cell), "audit": audit_code(cell) if cell.is_private else None})
 
 
-def block_facts(block: Block) -> dict[str, Any]:
+def block_facts(block: Block) -> JsonObject:
     """Everything that was asked for."""
     horizon = block.cell.spec.horizon
     return {**identity_of(block.cell), "horizon": horizon, "block": block.index, "n_reps": block.n_reps}
@@ -84,7 +85,7 @@ def shared_seed(block: Block, purpose: int) -> np.random.SeedSequence:
     return seed_of(root, purpose, content_key(_without_content(facts)), block.index)
 
 
-def _without_content(facts: dict[str, Any]) -> dict[str, Any]:
+def _without_content(facts: JsonObject) -> JsonObject:
     """Facts that seeds may depend on: no content of a private file.
 
     That is known by an HMAC with the data folder's secret, and the same file must give the same numbers everywhere.

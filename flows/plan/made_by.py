@@ -1,4 +1,4 @@
-"""Which code makes a block or an audit: the roots from which `bandana.flows.keys.closure` follows everything else."""
+"""Code that makes a block or an audit: the roots from which `bandana.flows.keys.closure` follows everything else."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def subject_roots(label: str) -> frozenset[Name]:
     from bandana.audits.subjects import subjects
 
     build = subjects()[label]
-    found = frozenset({Name("bandana.flows.work.replays"), *roots_of(build.func)})
+    roots = frozenset({Name("bandana.flows.work.replays"), *roots_of(build.func)})
     entry = build.args[0]
-    return found if isinstance(entry, str) else found | _audited(entry)  # of a building block bed and faults are imported
+    return roots if isinstance(entry, str) else roots | _audited(entry)  # of a building block bed and faults are imported
 
 
 def _audited(entry: Entry) -> frozenset[Name]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from pydantic import BaseModel, ConfigDict, PrivateAttr
 
@@ -17,8 +16,9 @@ from bandana.flows.plan.cell_checks import check_features, check_files, check_ow
 from bandana.flows.plan.cells import Block, Cell
 from bandana.flows.plan.references import references_of
 from bandana.flows.plan.roles import Role
+from bandana.flows.problems.environment import Environment, EnvironmentFields
 from bandana.flows.problems.facts import problem_of
-from bandana.flows.problems.kinds import Environment, environments_of
+from bandana.flows.problems.kinds import environments_of
 from bandana.flows.spec.algorithms import AlgorithmSpec
 from bandana.flows.spec.every import EverySpec
 from bandana.flows.spec.spec import AnyAlgorithm, Spec
@@ -36,7 +36,7 @@ class Plan(BaseModel):
 
     model_config = ConfigDict(frozen=True)
     spec: Spec
-    _environments: tuple[Environment[Any], ...] = PrivateAttr(())
+    _environments: tuple[Environment[EnvironmentFields], ...] = PrivateAttr(())
     _cells: tuple[Cell, ...] = PrivateAttr(())
     _played: tuple[Cell, ...] = PrivateAttr(())
 
@@ -65,7 +65,7 @@ class Plan(BaseModel):
         return self if spec is self.spec else Plan.of(spec)
 
     @property
-    def environments(self) -> tuple[Environment[Any], ...]:
+    def environments(self) -> tuple[Environment[EnvironmentFields], ...]:
         """Every environment, in the order of the file."""
         return self._environments
 
@@ -99,7 +99,7 @@ def played_cells(spec: Spec) -> list[Cell]:
     return list(Plan.of(spec).played)
 
 
-def _listed(spec: Spec, environments: Sequence[Environment[Any]]) -> list[Cell]:
+def _listed(spec: Spec, environments: Sequence[Environment[EnvironmentFields]]) -> list[Cell]:
     """The cells that a spec lists; environments and what algorithms see of them are checked."""
     cells = []
     value_of = spec.tuned_values() if spec.tuning is not None else None
@@ -119,9 +119,9 @@ def _listed(spec: Spec, environments: Sequence[Environment[Any]]) -> list[Cell]:
                     for calibration in item.calibrations_of(entry)
                     for level in item.levels(entry)
                 ]
-                found = [settings for settings, _ in promised]
+                variants = [settings for settings, _ in promised]
                 if problem.kernel is not None and not isinstance(item, OwnAlgorithmSpec):
-                    check_features(place, seen, entry, found)
+                    check_features(place, seen, entry, variants)
                 varied = item.varied_parameters()
                 own = [
                     Cell(spec, seen, entry, settings, varied, replays=item.replays, promised=level, place=place)
@@ -143,20 +143,20 @@ def _listed(spec: Spec, environments: Sequence[Environment[Any]]) -> list[Cell]:
     return cells
 
 
-def _entries_on(environment: Environment[Any], item: AnyAlgorithm, listed: Sequence[str]) -> list[Entry]:
+def _entries_on(environment: Environment[EnvironmentFields], item: AnyAlgorithm, listed: Sequence[str]) -> list[Entry]:
     """The entries that an item of `algorithms` plays on an environment; those that do not fit were refused with the spec."""
     return item.entries_on(environment, listed) if isinstance(item, EverySpec) else item.entries()
 
 
-def _users_of(place: int, item: Any, entry: Entry, environment: Environment[Any]) -> Participation | None:
-    """Which records may be one user's, where the promise is to all of them; None where it is to one record.
+def _users_of(place: int, item: object, entry: Entry, environment: Environment[EnvironmentFields]) -> Participation | None:
+    """Records that may be one user's, where the promise is to all of them; None where it is to one record.
 
     Raises:
       SpecError: the environment does not say how many records a user may have, or has a budget book.
     """
     is_every = isinstance(item, EverySpec)
-    asked = item if is_every else getattr(item, "privacy", None)
-    if getattr(asked, "level", "record") == "record" or not entry.is_private:
+    declared = item if is_every else getattr(item, "privacy", None)
+    if getattr(declared, "level", "record") == "record" or not entry.is_private:
         return None
     where = f"algorithms.{place}.level" if is_every else f"algorithms.{place}.privacy.level"
     users: Participation | None = environment.item.users
@@ -195,11 +195,11 @@ def _twins(spec: Spec, cells: Sequence[Cell]) -> list[Cell]:
 
 
 def _is_booked(cell: Cell) -> bool:
-    """Whether every run of the cell is charged, so that nothing may be played without noise."""
+    """True if every run of the cell is charged, so that nothing may be played without noise."""
     return cell.environment.item.book is not None
 
 
-def _references(spec: Spec, environments: Sequence[Environment[Any]]) -> list[Cell]:
+def _references(spec: Spec, environments: Sequence[Environment[EnvironmentFields]]) -> list[Cell]:
     return [
         Cell(spec, environment, entry, settings, role=Role.REFERENCE)
         for environment in environments
@@ -209,5 +209,5 @@ def _references(spec: Spec, environments: Sequence[Environment[Any]]) -> list[Ce
 
 
 def is_small(cells: Sequence[Cell]) -> bool:
-    """Whether they are played sooner than processes for them start."""
+    """True if they are played sooner than processes for them start."""
     return sum(cell.spec.replications * cell.spec.horizon for cell in cells) <= _FEW_ROUNDS

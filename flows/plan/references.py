@@ -6,12 +6,13 @@ algorithm of the kind of problem without its exploration: where it does well, a 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 from bandana.algorithms import catalog
 from bandana.algorithms.entry import Entry, Settings
+from bandana.algorithms.parameters import Value
 from bandana.algorithms.problem import CONTEXTUAL, FINITE, KERNEL, LINEAR, LINEAR_MDP, MIXTURE, POOLED, Problem
 from bandana.algorithms.protocol import Algorithm
 from bandana.flows.problems.environment import CONSTANT, UNIFORM
@@ -31,7 +32,7 @@ _EXPLORERS = {
 _NO_EXPLORATION = 1e-9
 """In place of 0, which parameters do not take."""
 _LOOKS = 2000
-"""How often greedy play looks at what it learned, at most, where an algorithm need not do so in every round."""
+"""Number of times greedy play looks at what it learned, at most, where an algorithm need not do so in every round."""
 _KINDS = tuple(_EXPLORERS)
 
 
@@ -42,9 +43,9 @@ def references_of(names: tuple[str, ...], problem: Problem) -> list[tuple[Entry,
       names: policies whose expected regret is computed.
       problem: what is played on; there is no greedy row where its algorithm has no features for the kernel.
     """
-    found = [(_expected(name), Settings(problem, {})) for name in names]
+    pairs = [(_expected(name), Settings(problem, {})) for name in names]
     greedy = greedy_on(problem)
-    return found if greedy is None else [*found, greedy]
+    return pairs if greedy is None else [*pairs, greedy]
 
 
 def greedy_on(problem: Problem) -> tuple[Entry, Settings] | None:
@@ -57,7 +58,7 @@ def greedy_on(problem: Problem) -> tuple[Entry, Settings] | None:
     except ValueError:
         return None
     claim = f"none: {name} without noise and without exploration, which plays what looks best"
-    chosen: dict[str, Any] = {parameter: _NO_EXPLORATION}
+    chosen: dict[str, float] = {parameter: _NO_EXPLORATION}
     if "every" in twin.parameters:
         chosen["every"] = max(1, problem.known_horizon // _LOOKS)
     parameters = tuple(settings.with_parameters(**chosen).parameters.items())
@@ -68,9 +69,10 @@ def greedy_on(problem: Problem) -> tuple[Entry, Settings] | None:
     return entry, Settings(problem, {})
 
 
-def _without_exploration(build: Any, parameters: tuple[tuple[str, Any], ...], settings: Settings) -> Algorithm:
-    found: Algorithm = build(settings.with_parameters(**dict(parameters)))
-    return found
+def _without_exploration(
+    build: Callable[[Settings], Algorithm], parameters: tuple[tuple[str, Value], ...], settings: Settings
+) -> Algorithm:
+    return build(settings.with_parameters(**dict(parameters)))
 
 
 def _expected(name: str) -> Entry:

@@ -47,9 +47,9 @@ class DataFileSpec(EnvironmentFields):
 
     def with_pin(self, pin: Pin) -> Self:
         """The same, bound to a content."""
-        found = self.model_copy()
-        found._pin = pin
-        return found
+        pinned = self.model_copy()
+        pinned._pin = pin
+        return pinned
 
     def pinned(self, secret: Path, *, makes_secret: bool) -> Self:
         """The same, bound to the present content of its file."""
@@ -81,7 +81,7 @@ class DataFile(Environment[Item]):
         """The declared range."""
         return Interval(self.item.low, self.item.high)
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, object]:
         """The file is known by its content, wherever it lies: a public one by a hash, a private one by an HMAC."""
         pin = self.item.pin
         digest = self.digest if pin is None else pin.digest
@@ -94,10 +94,10 @@ class DataFile(Environment[Item]):
         """Checks that the file is what keys know."""
         own_data.check_unchanged(self.item)
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> dict[str, object]:
         """Description of the environment for the report, with the books that its rows are declared to have nothing of."""
         return super().describe() | {"not_the_data_of": list(self.item.not_the_data_of)}
 
     def shows(self, what: str) -> bool:
-        """Whether the spec declares it public."""
+        """True if the spec declares it public."""
         return what in self.item.public or "values" in self.item.public

@@ -1,9 +1,9 @@
-"""What benchmarks play on, what audits replay, how both are described, and what may be shown."""
+"""Environments: what benchmarks play on, what audits replay, how both are described, and what may be shown."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from enum import IntEnum
 from pathlib import Path
@@ -34,7 +34,7 @@ class EnvironmentFields(Labelled):
     whose_data: ClassVar[str] = "simulated"
     """Where the data come from: simulated, public (research data on real people), private, or own (the user's code)."""
     is_shipped: ClassVar[bool] = True
-    """Whether this product brings all that it plays on: no code and no data of a user's, or of another package."""
+    """True if this product brings all that it plays on: no code and no data of a user's, or of another package."""
     visits_per_user: Count | None = Field(
         None,
         description="Most records that one user has in a run, a public number; without it, nothing is declared of users "
@@ -57,7 +57,7 @@ class EnvironmentFields(Labelled):
 
     @property
     def users(self) -> Participation | None:
-        """Which records may be one user's; None where nothing is declared."""
+        """Records that may be one user's; None where nothing is declared."""
         return None if self.visits_per_user is None else Participation(self.visits_per_user, self.visits_apart)
 
     @property
@@ -110,7 +110,7 @@ class EnvironmentFields(Labelled):
         return self
 
     @property
-    def made_by(self) -> tuple[Any, ...]:
+    def made_by(self) -> tuple[object, ...]:
         """Code of the user's that makes it, on which keys depend; empty for most kinds."""
         return ()
 
@@ -119,7 +119,7 @@ class EnvironmentFields(Labelled):
         return self
 
 
-Item = TypeVar("Item", bound=EnvironmentFields)
+Item = TypeVar("Item", bound=EnvironmentFields, covariant=True)
 _VISITS = ("visits_per_user", "visits_apart")
 UNIFORM, CONSTANT = "uniform play", "best constant action"
 """Reference policies: every action with the same probability; the one action that does best if it is always played."""
@@ -129,7 +129,7 @@ HINDSIGHT = "Regret is against the best action of each user, in hindsight."
 
 
 class Purpose(IntEnum):
-    """What a seed is for: two purposes never share one."""
+    """Purpose of a seed: two purposes never share one."""
 
     AUDIT_TABLE = 1
     FEATURES = 4
@@ -173,18 +173,18 @@ class Environment(ABC, Generic[Item]):
     def __init__(self, setting: Setting, item: Item) -> None:
         self.setting, self.item = setting, item
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         # Data are not sent to workers: each worker reads the file itself.
         return {"setting": self.setting, "item": self.item}
 
     @property
     def bounds_everyone(self) -> bool:
-        """Whether the lower bound of its kind holds here, which is one for all algorithms, whatever they assume."""
+        """True if the lower bound of its kind holds here, which is one for all algorithms, whatever they assume."""
         return self.is_drawn
 
     @property
     def label(self) -> str:
-        """What cells and reports call it; unique in a spec."""
+        """Name of it in cells and reports; unique in a spec."""
         return self.item.shown_label
 
     @property
@@ -194,13 +194,13 @@ class Environment(ABC, Generic[Item]):
 
     @property
     def has_arms(self) -> bool:
-        """Whether actions are arms, the same for all users."""
+        """True if actions are arms, the same for all users."""
         return self.kind in ARMS
 
     @property
     @abstractmethod
     def names(self) -> tuple[str, ...]:
-        """What the actions are called."""
+        """Names of the actions."""
 
     @property
     def n_actions(self) -> int:
@@ -219,11 +219,11 @@ class Environment(ABC, Generic[Item]):
 
     @abstractmethod
     def stream(self, seed: np.random.SeedSequence) -> Stream | EpisodicStream:
-        """What one block of replicates plays on."""
+        """Stream that one block of replicates plays on."""
 
     @abstractmethod
     def audit_table(self) -> Table:
-        """What audits replay: as many users as the spec asks for."""
+        """Table that audits replay: as many users as the spec asks for."""
 
     @abstractmethod
     def about(self) -> tuple[str, str, str]:
@@ -233,7 +233,7 @@ class Environment(ABC, Generic[Item]):
         """Public facts of it, for algorithms."""
         return Problem(self.n_actions, self.reward_range, horizon)
 
-    def seen_by(self, entry: Entry) -> Environment[Any]:
+    def seen_by(self, entry: Entry) -> Environment[EnvironmentFields]:
         """The environment as one kind of algorithm sees it; for all kinds that play on it the same, if nothing is said."""
         return self
 
@@ -258,9 +258,9 @@ class Environment(ABC, Generic[Item]):
 
         What it is called and what may be shown of it change no number.
         """
-        found: dict[str, Any] = self.item.model_dump(mode="json", exclude={"label", "public", *_VISITS})
+        facts: dict[str, object] = self.item.model_dump(mode="json", exclude={"label", "public", *_VISITS})
         users = self.item.users
-        return found if users is None else {**found, "visits": [users.most, users.separation]}
+        return facts if users is None else {**facts, "visits": [users.most, users.separation]}
 
     def check_unchanged(self) -> None:
         """Checks that the data are what keys know, when a result is stored.
@@ -274,12 +274,12 @@ class Environment(ABC, Generic[Item]):
         return entry.in_audit(replace(settings, problem=self.audit_problem(settings.problem, entry)))
 
     def regret(
-        self, stream: Any, grid: IntArray, n_reps: int
+        self, stream: Stream | EpisodicStream, grid: IntArray, n_reps: int
     ) -> RegretCurve | ContextualRegretCurve | EpisodicRegretCurve | DriftingRegretCurve:
-        """What observes a run's regret."""
+        """Observer of a run's regret."""
         return RegretCurve(self.means, grid, n_reps)
 
-    def reference_gaps(self, stream: Any, n_reps: int) -> dict[str, FloatArray]:
+    def reference_gaps(self, stream: Stream | EpisodicStream, n_reps: int) -> dict[str, FloatArray]:
         """(n_reps,) expected regret of one user under each reference policy that needs no learning, by its name.
 
         Uniform play everywhere; the best constant action where it is not what regret is counted against.
@@ -290,12 +290,12 @@ class Environment(ABC, Generic[Item]):
         """
         return {UNIFORM: np.full(n_reps, (self.means.max() - self.means).mean())}
 
-    def reference_curves(self, stream: Any, grid: IntArray, n_reps: int) -> dict[str, FloatArray]:
+    def reference_curves(self, stream: Stream | EpisodicStream, grid: IntArray, n_reps: int) -> dict[str, FloatArray]:
         """(n_reps, n_grid) expected regret of each reference policy on a grid of rounds; see `reference_gaps`."""
         return {name: gaps[:, None] * grid for name, gaps in self.reference_gaps(stream, n_reps).items()}
 
     def final_policy(
-        self, algorithm: Algorithm, released: Any, labels: IntArray | None, coins: Coins
+        self, algorithm: Algorithm, released: object, labels: IntArray | None, coins: Coins
     ) -> dict[str, FloatArray]:
         """Arrays of a block that say what its replicates would do next, where that can be judged by logged data.
 
@@ -311,13 +311,13 @@ class Environment(ABC, Generic[Item]):
         """The same of a reference policy."""
         return {}
 
-    def policy_values(self, blocks: Sequence[FloatArray]) -> dict[str, Any]:
-        """What the policies of all blocks are worth by logged data."""
+    def policy_values(self, blocks: Sequence[FloatArray]) -> dict[str, object]:
+        """Values of the policies of all blocks by logged data."""
         return {}
 
     @property
     def plays_private_rows(self) -> bool:
-        """Whether algorithms meet rows that the spec does not declare public, so that nobody may repeat the noise."""
+        """True if algorithms meet rows that the spec does not declare public, so that nobody may repeat the noise."""
         return False
 
     @property
@@ -325,12 +325,12 @@ class Environment(ABC, Generic[Item]):
         """Number of the first record in the data set, of which an environment may play a part."""
         return 0
 
-    def noise_facts(self) -> dict[str, Any]:
-        """What reproducible noise depends on besides the cell; of private rows their content, so that no two share noise."""
+    def noise_facts(self) -> dict[str, object]:
+        """Facts behind reproducible noise besides the cell; of private rows their content, so that no two share noise."""
         return {}
 
     def shows(self, what: str) -> bool:
-        """Whether `values`, `means` or `regret` may be logged, tracked and reported: of public or made-up data all may."""
+        """True if `values`, `means` or `regret` may be logged, tracked and reported: of public or made-up data all may."""
         return True
 
     @property
@@ -356,7 +356,7 @@ class Environment(ABC, Generic[Item]):
     def _whose(self, name: str) -> str:
         return self.label
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> dict[str, object]:
         """Description of the environment for the report."""
         name, text, estimator = self.about()
         users = self.item.users
@@ -376,3 +376,7 @@ class Environment(ABC, Generic[Item]):
 
     def _seed(self, purpose: Purpose) -> np.random.SeedSequence:
         return np.random.SeedSequence(self.setting.seed, spawn_key=(purpose,))
+
+
+Classes = dict[type, Callable[[Setting, Any], Environment[EnvironmentFields]]]
+"""Fields of a kind in a spec -> what makes an environment of the experiment's setting and of them."""

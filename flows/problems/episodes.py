@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import replace
 from functools import cached_property
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Literal, TypeVar
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -18,8 +18,8 @@ from bandana.algorithms.environments.worst_mdps import bed_like
 from bandana.algorithms.mdp.planning import plan
 from bandana.algorithms.observers import EpisodicRegretCurve
 from bandana.algorithms.problem import LINEAR_MDP, MIXTURE, Problem
-from bandana.algorithms.protocol import FloatArray, IntArray
-from bandana.flows.problems.environment import CONSTANT, UNIFORM, Environment, EnvironmentFields, Item, Purpose
+from bandana.algorithms.protocol import EpisodicStream, FloatArray, IntArray, Stream
+from bandana.flows.problems.environment import CONSTANT, UNIFORM, Classes, Environment, EnvironmentFields, Item, Purpose
 from bandana.flows.texts.fields import MOST_ENTRIES, Actions, Dimension, Positive, States, Steps
 
 REGRET = (
@@ -97,17 +97,17 @@ class Episodes(Environment[Item]):
         law: str = self.item.rewards  # type: ignore[attr-defined]
         return self.instance.stream(self.setting.horizon, seed, law)
 
-    def regret(self, stream: Any, grid: IntArray, n_reps: int) -> EpisodicRegretCurve:
+    def regret(self, stream: Stream | EpisodicStream, grid: IntArray, n_reps: int) -> EpisodicRegretCurve:
         """Gaps along each trajectory."""
         return EpisodicRegretCurve(self.instance.best.gaps, grid, n_reps)
 
-    def reference_gaps(self, stream: Any, n_reps: int) -> dict[str, FloatArray]:
+    def reference_gaps(self, stream: Stream | EpisodicStream, n_reps: int) -> dict[str, FloatArray]:
         """Exact, by evaluating both kinds of policies: an episode loses V* - V at its first state."""
-        found = self.instance
-        best, shape = float(found.start @ found.best.values[0]), found.rewards.shape
-        uniform = plan(found.transitions, found.rewards, np.full(shape, 1 / shape[2]))
-        constant = [plan(found.transitions, found.rewards, np.full(shape[:2], action)) for action in range(shape[2])]
-        values = {UNIFORM: uniform.values[0] @ found.start, CONSTANT: max(each.values[0] @ found.start for each in constant)}
+        mdp = self.instance
+        best, shape = float(mdp.start @ mdp.best.values[0]), mdp.rewards.shape
+        uniform = plan(mdp.transitions, mdp.rewards, np.full(shape, 1 / shape[2]))
+        constant = [plan(mdp.transitions, mdp.rewards, np.full(shape[:2], action)) for action in range(shape[2])]
+        values = {UNIFORM: uniform.values[0] @ mdp.start, CONSTANT: max(each.values[0] @ mdp.start for each in constant)}
         return {name: np.full(n_reps, best - value) for name, value in values.items()}
 
     def audit_table(self) -> EpisodeTable:
@@ -122,14 +122,14 @@ class Episodes(Environment[Item]):
 
     def about(self) -> tuple[str, str, str]:
         """Kind, description, and what regret means here."""
-        found, item = self.instance, self.item
-        n_states, best = found.model.n_states, float(found.start @ found.best.values[0])
+        instance, item = self.instance, self.item
+        n_states, best = instance.model.n_states, float(instance.start @ instance.best.values[0])
         law = "are the means" if item.rewards == "exact" else "are 0 or 1"  # type: ignore[attr-defined]
         public = "features, rewards and a bound on the parameters" if self.kind == MIXTURE else "features"
         text = (
-            f"{self._origin} States: {', '.join(found.state_names) if n_states <= 8 else n_states}. Episodes of "
-            f"{len(found.transitions)} steps, in which the best policy earns {best:.4g} on average; rewards {law}. "
-            f"Algorithms are told {public}, of dimension {found.model.dimension}; they learn where actions lead"
+            f"{self._origin} States: {', '.join(instance.state_names) if n_states <= 8 else n_states}. Episodes of "
+            f"{len(instance.transitions)} steps, in which the best policy earns {best:.4g} on average; rewards {law}. "
+            f"Algorithms are told {public}, of dimension {instance.model.dimension}; they learn where actions lead"
             f"{'' if self.kind == MIXTURE else ' and what they pay'}. Audits replay episodes that lead anywhere, with "
             "rewards drawn at random, under features of the same shape that hide an episode least."
         )
@@ -263,6 +263,6 @@ class _Modes(Episodes[ModesSpec]):
         return f"Actions mix {self.item.dimension} modes, which have laws of the next state; features are drawn."
 
 
-CLASSES: dict[type, type[Environment[Any]]] = {
+CLASSES: Classes = {
     HypercubeSpec: _Hypercube, PatientsSpec: _Patients, KernelsSpec: _Kernels, ModesSpec: _Modes,
 }  # fmt: skip

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property, lru_cache
 from hashlib import sha256
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -22,7 +22,7 @@ from bandana.algorithms.protocol import FloatArray, Stream
 from bandana.flows.own import data as own_data
 from bandana.flows.own.budgets import BookSpec
 from bandana.flows.problems.data_files import DataFile, DataFileSpec
-from bandana.flows.problems.environment import PSEUDO, Environment, EnvironmentFields, Purpose
+from bandana.flows.problems.environment import PSEUDO, Classes, Environment, EnvironmentFields, Purpose
 from bandana.flows.texts.header import read_header
 from bandana.flows.texts.mistakes import SpecError, shortened
 from bandana.privacy_core import Interval
@@ -153,7 +153,7 @@ class TableSpec(DataFileSpec):
 class _Table(DataFile[TableSpec]):
     @cached_property
     def _read(self) -> tuple[RewardTable, str]:
-        """What is played, and the digest of the bytes that it was read from."""
+        """Table that is played, and the digest of the bytes that it was read from."""
         content, digest = own_data.content_of(self.item)
         return _parsed(self.item.model_dump_json(), content), digest
 
@@ -171,19 +171,19 @@ class _Table(DataFile[TableSpec]):
     def plays_private_rows(self) -> bool:
         return not self.shows("values")
 
-    def noise_facts(self) -> dict[str, Any]:
+    def noise_facts(self) -> dict[str, object]:
         """No key and no result shows a seed of noise, so a hash of private rows tells nobody of them."""
         return {"rows": sha256(own_data.content_of(self.item)[0]).hexdigest()} if self.plays_private_rows else {}
 
-    def facts(self) -> dict[str, Any]:
-        """What keys know; the book changes no number, and is left out."""
-        found = super().facts()
-        del found["data"]
+    def facts(self) -> dict[str, object]:
+        """Facts that keys know; the book changes no number, and is left out."""
+        facts = super().facts()
+        del facts["data"]
         if self.item.rows is None:  # as before tables could be split
-            del found["rows"]
+            del facts["rows"]
         if self.item.user is None:  # as before rows could be a user's
-            del found["user"], found["beyond_visits"]
-        return found
+            del facts["user"], facts["beyond_visits"]
+        return facts
 
     @property
     def digest(self) -> str:
@@ -293,7 +293,7 @@ def _rewards(table: TableSpec, rows: Iterator[list[str]]) -> tuple[tuple[str, ..
 
 
 def _outside(table: TableSpec, names: Sequence[str], row: Sequence[str], line: int) -> SpecError:
-    """What is wrong with the first reward of a row that is no number in the declared range."""
+    """Error that says what is wrong with the first reward of a row that is no number in the declared range."""
 
     def is_inside(text: str) -> bool:
         try:
@@ -336,7 +336,7 @@ class _Visits:
         self._last: dict[str, tuple[int, int]] = {}
 
     def takes(self, owner: str, line: int) -> bool:
-        """Whether a row is played; one that the declaration does not allow is dropped, or refused.
+        """True if a row is played; one that the declaration does not allow is dropped, or refused.
 
         Raises:
           SpecError: the row has no user, or is not allowed; the message names the line, and nobody.
@@ -359,4 +359,4 @@ class _Visits:
         return True
 
 
-CLASSES: dict[type, type[Environment[Any]]] = {BernoulliSpec: _Bernoulli, ThorntonSpec: _Thornton, TableSpec: _Table}
+CLASSES: Classes = {BernoulliSpec: _Bernoulli, ThorntonSpec: _Thornton, TableSpec: _Table}

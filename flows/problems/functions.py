@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cached_property
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from pydantic import Field
@@ -24,7 +24,7 @@ from bandana.algorithms.environments.tables import RewardTable
 from bandana.algorithms.problem import FINITE, POOLED, Problem
 from bandana.algorithms.protocol import FloatArray
 from bandana.algorithms.rkhs.pool import Pool
-from bandana.flows.problems.environment import Environment, Purpose
+from bandana.flows.problems.environment import Classes, Purpose
 from bandana.flows.problems.kernel import FEW_ACTIONS, MARGIN, KernelSpec, Pooled
 from bandana.flows.texts.fields import Choices, Positive
 from bandana.privacy_core import Interval
@@ -70,7 +70,7 @@ class FunctionSpec(KernelSpec):
 class _Function(Pooled[FunctionSpec]):
     @cached_property
     def function(self) -> Benchmark:
-        """What is maximized."""
+        """Function that is maximized."""
         return self.item.function()
 
     @cached_property
@@ -126,4 +126,4 @@ class _Function(Pooled[FunctionSpec]):
         return self.item.kind, text, "Regret is the sum of gaps to the largest value among the points (pseudo-regret)."
 
 
-CLASSES: dict[type, type[Environment[Any]]] = {FunctionSpec: _Function}
+CLASSES: Classes = {FunctionSpec: _Function}

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from bandana.algorithms.environments.mdp_instances import Instance, tabular
 from bandana.algorithms.problem import LINEAR_MDP
-from bandana.flows.problems.environment import Environment
+from bandana.flows.problems.environment import Classes
 from bandana.flows.problems.episodes import Episodes, EpisodesSpec
 from bandana.flows.texts.fields import Scalar, Steps
 from bandana.flows.texts.mistakes import SpecError
@@ -43,8 +43,8 @@ class _Gymnasium(Episodes[GymnasiumSpec]):
         try:
             made: Any = gymnasium.make(item.id, **item.options).unwrapped
         except Exception as error:  # gymnasium and what it loads raise errors of their own
-            said = str(error).splitlines()
-            shown = said[0] if said else item.id
+            lines = str(error).splitlines()
+            shown = lines[0] if lines else item.id
             raise SpecError(f"{item.where}environment.id: {type(error).__name__}: {shown}") from error
         table = getattr(made, "P", None)
         if table is None:
@@ -97,4 +97,4 @@ def law_of(table: Any) -> tuple[np.ndarray, np.ndarray]:
     return transitions, (rewards - least) / width
 
 
-CLASSES: dict[type, type[Environment[Any]]] = {GymnasiumSpec: _Gymnasium}
+CLASSES: Classes = {GymnasiumSpec: _Gymnasium}

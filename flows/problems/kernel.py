@@ -34,6 +34,7 @@ from bandana.flows.problems.environment import (
     CONTEXTUAL_PSEUDO,
     HINDSIGHT,
     UNIFORM,
+    Classes,
     Environment,
     EnvironmentFields,
     Item,
@@ -120,8 +121,7 @@ class _Kernel(Environment[Item]):
     @property
     def _known(self) -> dict[str, Any]:
         """The problem's kernel and the dimension of its points."""
-        item: Any = self.item
-        return {"dimension": item.points_dimension, "kernel": item.public_kernel()}
+        return {"dimension": self.item.points_dimension, "kernel": self.item.public_kernel()}  # type: ignore[attr-defined]
 
     def problem(self, horizon: int) -> Problem:
         return Problem(self.n_actions, self.reward_range, horizon, **self._known)
@@ -129,7 +129,7 @@ class _Kernel(Environment[Item]):
     def regret(self, stream: Any, grid: IntArray, n_reps: int) -> ContextualRegretCurve:
         return ContextualRegretCurve(stream, grid, n_reps)
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> dict[str, object]:
         """Description for the report, which does not list hundreds of points."""
         return super().describe() | ({"actions": []} if self.n_actions > _MOST_LISTED else {})
 
@@ -188,7 +188,7 @@ class _Gap(_Kernel[GapSpec]):
 class Pooled(_Kernel[Item]):
     """All that users may bring is a finite public pool."""
 
-    def seen_by(self, entry: Entry) -> Environment[Any]:
+    def seen_by(self, entry: Entry) -> Environment[EnvironmentFields]:
         """Its points as arms, for algorithms that know of no kernel; they play where there is one context."""
         return self if POOLED in entry.plays_on else _AsArms(self)
 
@@ -209,8 +209,8 @@ class Pooled(_Kernel[Item]):
     def reference_gaps(self, stream: Any, n_reps: int) -> dict[str, FloatArray]:
         """Exact, from the values of the pool and the law of its contexts."""
         gaps = stream.action_gaps
-        found = {UNIFORM: gaps.mean(axis=-1), CONSTANT: gaps.min(axis=-1)}
-        return {name: np.broadcast_to(np.atleast_1d(found[name])[:n_reps], n_reps) for name in self.references}
+        by_name = {UNIFORM: gaps.mean(axis=-1), CONSTANT: gaps.min(axis=-1)}
+        return {name: np.broadcast_to(np.atleast_1d(by_name[name])[:n_reps], n_reps) for name in self.references}
 
     @property
     def _known(self) -> dict[str, Any]:
@@ -223,11 +223,11 @@ class _AsArms(Environment[Item]):
     Audits replay few of them: a claim holds for any number.
     """
 
-    def __init__(self, pooled: Pooled[Any]) -> None:
+    def __init__(self, pooled: Pooled[Item]) -> None:
         super().__init__(pooled.setting, pooled.item)
         self._pooled = pooled
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return super().__getstate__() | {"_pooled": self._pooled}
 
     @property
@@ -251,7 +251,7 @@ class _AsArms(Environment[Item]):
     def stream(self, seed: np.random.SeedSequence) -> FixedArms:
         return FixedArms(self._pooled.stream(seed))
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> dict[str, object]:
         return self._pooled.describe()
 
     def audit_table(self) -> RewardTable:
@@ -310,7 +310,7 @@ class RkhsSpec(KernelSpec):
 
     @property
     def n_centers(self) -> int:
-        """How many kernels the function sums: at most one a point of the pool."""
+        """Number of kernels that the function sums: at most one a point of the pool."""
         return min(8, self.contexts * self.actions) if self.centers is None else self.centers
 
     @model_validator(mode="after")
@@ -338,7 +338,7 @@ class RkhsSpec(KernelSpec):
 class _Rkhs(Pooled[RkhsSpec]):
     @property
     def is_drawn(self) -> bool:  # type: ignore[override]
-        """Whether contexts are drawn as algorithms are told."""
+        """True if contexts are drawn as algorithms are told."""
         return self.item.assumed_law is None
 
     @cached_property
@@ -346,21 +346,21 @@ class _Rkhs(Pooled[RkhsSpec]):
         """Contexts, points, and the law that contexts are drawn by."""
         item = self.item
         dimensions = item.context_dimension, item.action_dimension
-        found = product_pool(item.contexts, item.actions, dimensions, self._seed(Purpose.POOL), item.unseen)
-        return _with_law(found, item.law)
+        pool = product_pool(item.contexts, item.actions, dimensions, self._seed(Purpose.POOL), item.unseen)
+        return _with_law(pool, item.law)
 
     @cached_property
     def pool(self) -> Pool:
-        """What algorithms are told: the same contexts and points, with the assumed law."""
+        """Pool that algorithms are told: the same contexts and points, with the assumed law."""
         return _with_law(self.true_pool, self.item.assumed_law)
 
-    def facts(self) -> dict[str, Any]:
-        """What keys and seeds know of it; fields that are left out change no seed of specs that were written before them."""
-        found = super().facts()
+    def facts(self) -> dict[str, object]:
+        """Facts for keys and seeds; fields that are left out change no seed of specs that were written before them."""
+        facts = super().facts()
         for name in ("law", "assumed_law", "functions"):
-            if found[name] in (None, "one"):
-                del found[name]
-        return found
+            if facts[name] in (None, "one"):
+                del facts[name]
+        return facts
 
     @property
     def _noise(self) -> float:
@@ -477,7 +477,7 @@ class _Diabetes(_Kernel[DiabetesSpec]):
     def stream(self, seed: np.random.SeedSequence) -> Stream:
         return self.table
 
-    def reference_gaps(self, stream: Any, n_reps: int) -> dict[str, FloatArray]:
+    def reference_gaps(self, stream: object, n_reps: int) -> dict[str, FloatArray]:
         """Exact, from all rows."""
         rewards = self.table.rewards
         return {UNIFORM: np.full(n_reps, (rewards.max(axis=1) - rewards.mean(axis=1)).mean())}
@@ -494,6 +494,6 @@ class _Diabetes(_Kernel[DiabetesSpec]):
         return "diabetes", text, HINDSIGHT
 
 
-CLASSES: dict[type, type[Environment[Any]]] = {
+CLASSES: Classes = {
     GapSpec: _Gap, RkhsSpec: _Rkhs, DiabetesSpec: _Diabetes,
 }  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import reduce
 from operator import or_
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
@@ -21,10 +21,10 @@ from bandana.flows.problems import (
     tabular,
 )
 from bandana.flows.problems import own as own_environments
-from bandana.flows.problems.environment import Environment, EnvironmentFields
+from bandana.flows.problems.environment import Classes, Environment, EnvironmentFields
 
 __all__ = ["Environment", "EnvironmentSpec", "environment_of", "environments_of"]
-CLASSES = {
+CLASSES: Classes = {
     **finite_arms.CLASSES,
     **real_arms.CLASSES,
     **linear.CLASSES,
@@ -45,12 +45,11 @@ else:
     EnvironmentSpec = Annotated[reduce(or_, CLASSES), Field(discriminator="kind")]
 
 
-def environment_of(spec: Spec, item: EnvironmentFields) -> Environment[Any]:
+def environment_of(spec: Spec, item: EnvironmentFields) -> Environment[EnvironmentFields]:
     """An environment of a spec."""
-    environment: Environment[Any] = CLASSES[type(item)](spec.setting, item)
-    return environment
+    return CLASSES[type(item)](spec.setting, item)
 
 
-def environments_of(spec: Spec) -> list[Environment[Any]]:
+def environments_of(spec: Spec) -> list[Environment[EnvironmentFields]]:
     """Every environment of a spec, in the order of the file."""
     return [environment_of(spec, item) for item in spec.environment]

@@ -23,6 +23,7 @@ from bandana.flows.problems.environment import (
     HINDSIGHT,
     PSEUDO,
     UNIFORM,
+    Classes,
     Environment,
     EnvironmentFields,
     Item,
@@ -32,7 +33,7 @@ from bandana.flows.texts.fields import Actions, Dimension
 from bandana.privacy_core import Interval
 
 _ROUNDING = 1e-12
-_LAWS: dict[tuple[Any, ...], ContextLaw] = {}
+_LAWS: dict[tuple[object, ...], ContextLaw] = {}
 
 
 class LinearFields(EnvironmentFields):
@@ -69,8 +70,8 @@ class LinearSpec(LinearFields):
         drawn = (self.arms, self.dimension)
         if (self.features is None) != all(given is not None for given in drawn):
             given = sorted({"features", "arms", "dimension"} & self.model_fields_set)
-            found = ", ".join(given) or "neither"
-            raise ValueError(f"features, or arms and dimension, must be given, and not both; got {found}")
+            names = ", ".join(given) or "neither"
+            raise ValueError(f"features, or arms and dimension, must be given, and not both; got {names}")
         if self.features is not None:
             if any(given is not None for given in drawn):
                 raise ValueError("arms and dimension are those of the features: leave them out")
@@ -186,7 +187,7 @@ class _Logged(Contextual[Item]):
     def stream(self, seed: np.random.SeedSequence) -> Stream:
         return self.table
 
-    def reference_gaps(self, stream: Any, n_reps: int) -> dict[str, FloatArray]:
+    def reference_gaps(self, stream: object, n_reps: int) -> dict[str, FloatArray]:
         """Exact, from the rows that are played."""
         rewards = self.table.rewards[: self.setting.horizon]
         gaps = rewards.max(axis=1) - rewards.mean(axis=1), rewards.max(axis=1)[:, None] - rewards
@@ -261,4 +262,4 @@ def parameter_of(item: LinearFields, dimension: int, unit: float, seed: np.rando
     return np.asarray(item.signal * unit * drawn / np.linalg.norm(drawn))
 
 
-CLASSES: dict[type, type[Environment[Any]]] = {LinearSpec: _Linear, RandhieSpec: _Randhie, DigitsSpec: _Digits}
+CLASSES: Classes = {LinearSpec: _Linear, RandhieSpec: _Randhie, DigitsSpec: _Digits}

@@ -24,7 +24,7 @@ from bandana.algorithms.problem import CONTEXTUAL, FINITE, Problem
 from bandana.algorithms.protocol import Algorithm, FloatArray, IntArray
 from bandana.flows.own import data as own_data
 from bandana.flows.problems.data_files import DataFile, DataFileSpec
-from bandana.flows.problems.environment import UNIFORM, Purpose
+from bandana.flows.problems.environment import UNIFORM, Classes, Purpose
 from bandana.flows.texts.fields import distinct
 from bandana.flows.texts.mistakes import SpecError
 
@@ -102,7 +102,7 @@ class _Logged(DataFile[LoggedSpec]):
 
     @property
     def has_contexts(self) -> bool:
-        """Whether rounds have contexts."""
+        """True if rounds have contexts."""
         return bool(self.item.contexts)
 
     @property
@@ -127,7 +127,7 @@ class _Logged(DataFile[LoggedSpec]):
         """In the simulation."""
         return ContextualRegretCurve(stream, grid, n_reps) if self.has_contexts else RegretCurve(self.means, grid, n_reps)
 
-    def reference_gaps(self, stream: Any, n_reps: int) -> dict[str, FloatArray]:
+    def reference_gaps(self, stream: object, n_reps: int) -> dict[str, FloatArray]:
         """Exact, over the users of the simulation."""
         means = self._model.predict(self._halves[0].contexts) if self.has_contexts else self.means[None]
         return {UNIFORM: np.full(n_reps, float((means.max(axis=1) - means.mean(axis=1)).mean()))}
@@ -137,16 +137,16 @@ class _Logged(DataFile[LoggedSpec]):
         return {POLICY: np.full((len(self._halves[1]), self.n_actions), n_reps / self.n_actions)}
 
     def final_policy(
-        self, algorithm: Algorithm, released: Any, labels: IntArray | None, coins: Coins
+        self, algorithm: Algorithm, released: object, labels: IntArray | None, coins: Coins
     ) -> dict[str, FloatArray]:
         """(n, n_actions) how many replicates would take each action in each round that is held out, learning no more."""
         held, n_reps = self._halves[1], coins.n_reps
         reps, n_coins = np.arange(n_reps), coins_of(algorithm)
-        found = np.zeros((len(held), self.n_actions))
+        choices = np.zeros((len(held), self.n_actions))
         features = features_of(held.contexts, self.n_actions) if self.has_contexts else None
         for row in range(len(held)):
             if features is None and row and not n_coins:
-                found[row] = found[0]
+                choices[row] = choices[0]
                 continue
             offered = None if features is None else np.tile(features[row], (n_reps, 1, 1))
             if offered is not None and labels is not None:
@@ -154,14 +154,13 @@ class _Logged(DataFile[LoggedSpec]):
             if offered is not None:
                 offered.setflags(write=False)
             tossed = (coins.draw(np.full(n_reps, self.setting.horizon + row), 0, n_coins),) if n_coins else ()
-            act: Any = algorithm.act
-            actions = act(released, offered, 0, *tossed)
+            actions = algorithm.act(released, offered, 0, *tossed)
             taken = actions if labels is None else labels[reps, actions]
-            found[row] = np.bincount(taken, minlength=self.n_actions)
-        return {POLICY: found}
+            choices[row] = np.bincount(taken, minlength=self.n_actions)
+        return {POLICY: choices}
 
-    def policy_values(self, blocks: Sequence[FloatArray]) -> dict[str, Any]:
-        """What the final policies are worth on the rounds that are held out, on average over all replications.
+    def policy_values(self, blocks: Sequence[FloatArray]) -> dict[str, object]:
+        """Values of the final policies on the rounds that are held out, on average over all replications.
 
         Args:
           blocks: (n, n_actions) what `final_policy` found for each block.
@@ -170,10 +169,10 @@ class _Logged(DataFile[LoggedSpec]):
             return {}
         held, counts = self._halves[1], np.sum(blocks, axis=0)
         policy = counts / counts.sum(axis=1, keepdims=True)
-        found = estimates(held, policy, self._model.predict(held.contexts))
+        values = estimates(held, policy, self._model.predict(held.contexts))
         weights = weights_of(held, policy)
         return {
-            **{name: found[name]._asdict() for name in (IPS, SNIPS, DR) if name in found},
+            **{name: values[name]._asdict() for name in (IPS, SNIPS, DR) if name in values},
             "rounds": len(held),
             "effective": effective(weights),
             "largest_weight": float(weights.max()),
@@ -271,4 +270,4 @@ def _refuse(is_wrong: np.ndarray, column: str, where: str, wanted: str) -> None:
         raise SpecError(f"{where}: row {int(np.argmax(is_wrong)) + 1}: column {column!r} must be {wanted}")
 
 
-CLASSES: dict[type, Any] = {LoggedSpec: _Logged}
+CLASSES: Classes = {LoggedSpec: _Logged}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any, ClassVar, Literal
 
@@ -15,11 +16,11 @@ from bandana.algorithms.environments.own_streams import BrokenStream, OwnArms, O
 from bandana.algorithms.environments.tables import RewardTable, random_table
 from bandana.algorithms.observers import ContextualRegretCurve, RegretCurve
 from bandana.algorithms.problem import CONTEXTUAL, FINITE, LINEAR_MDP, Problem
-from bandana.algorithms.protocol import FloatArray, IntArray
+from bandana.algorithms.protocol import EpisodicStream, FloatArray, IntArray, Stream
 from bandana.flows.keys.content import content_key
 from bandana.flows.own.code import Loadable, OwnCodeError, OwnObject, Registered
 from bandana.flows.own.trial import load, try_out
-from bandana.flows.problems.environment import CONTEXTUAL_PSEUDO, PSEUDO, UNIFORM, Environment, Item, Purpose
+from bandana.flows.problems.environment import CONTEXTUAL_PSEUDO, PSEUDO, UNIFORM, Classes, Environment, Purpose, Setting
 from bandana.flows.problems.episodes import Episodes, EpisodesSpec
 from bandana.flows.texts.fields import Scalar
 from bandana.flows.texts.mistakes import SpecError
@@ -47,7 +48,7 @@ class _MadeSpec(EpisodesSpec):
 
     @abstractmethod
     def _loadable(self, info: ValidationInfo) -> Loadable:
-        """What makes it."""
+        """Code that makes it."""
 
     @model_validator(mode="after")
     def _can_be_made(self, info: ValidationInfo) -> _MadeSpec:
@@ -63,7 +64,7 @@ class _MadeSpec(EpisodesSpec):
         return self
 
     def made(self, seed: np.random.SeedSequence, n_users: int) -> Any:
-        """What the class or function makes for one block of replicates.
+        """Object that the class or function makes for one block of replicates.
 
         Raises:
           OwnCodeError: it raises an error, or needs what it is not given.
@@ -72,7 +73,7 @@ class _MadeSpec(EpisodesSpec):
 
     @property
     def code(self) -> Loadable:
-        """What makes it, which every process loads for itself."""
+        """Code that makes it, which every process loads for itself."""
         return self._code
 
     @property
@@ -102,7 +103,7 @@ class PythonSpec(_MadeSpec):
         return given
 
     @property
-    def made_by(self) -> tuple[Any, ...]:
+    def made_by(self) -> tuple[object, ...]:
         """The file."""
         return (self.code,)
 
@@ -123,15 +124,13 @@ class PluginSpec(_MadeSpec):
         return Registered(self.name)
 
     @property
-    def made_by(self) -> tuple[Any, ...]:
+    def made_by(self) -> tuple[object, ...]:
         """The function."""
         return (self.code.load(),)
 
 
-class _Made(Environment[Item]):
-    """What all of them have in common."""
-
-    item: Any
+class _Made(Environment[_MadeSpec]):
+    """Common part of all of them."""
 
     @cached_property
     def shown(self) -> Any:
@@ -140,7 +139,7 @@ class _Made(Environment[Item]):
 
     @abstractmethod
     def stream(self, seed: np.random.SeedSequence) -> Any:
-        """What one block of replicates plays on."""
+        """Stream that one block of replicates plays on."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -150,7 +149,7 @@ class _Made(Environment[Item]):
     def reward_range(self) -> Interval:
         return self.shown.reward_range  # type: ignore[no-any-return]
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, object]:
         """Where its file lies changes nothing; its code stands in the other half of a key."""
         return super().facts() | ({"file": self.item.code.label} if "file" in type(self.item).model_fields else {})
 
@@ -170,12 +169,12 @@ class _Made(Environment[Item]):
         super().check()
 
     def _check_fixed(self, other: Any) -> None:
-        """Whether what is public is the same for another seed."""
+        """Checks that what is public is the same for another seed."""
         if (other.names, other.reward_range) != (self.names, self.reward_range):
             raise BrokenStream("names and reward_range must not depend on the seed")
 
 
-class _MadeArms(_Made[Item]):
+class _MadeArms(_Made):
     def stream(self, seed: np.random.SeedSequence) -> OwnArms:
         return OwnArms(self.item.made(seed, self.setting.horizon), self.setting.horizon)
 
@@ -188,7 +187,7 @@ class _MadeArms(_Made[Item]):
         if not np.array_equal(other.means, self.means):
             raise BrokenStream("means must not depend on the seed: it is that of the rewards")
 
-    def regret(self, stream: Any, grid: IntArray, n_reps: int) -> RegretCurve:
+    def regret(self, stream: Stream | EpisodicStream, grid: IntArray, n_reps: int) -> RegretCurve:
         return RegretCurve(self.means, grid, n_reps)
 
     def audit_table(self) -> RewardTable:
@@ -199,7 +198,7 @@ class _MadeArms(_Made[Item]):
         return self.label, text, PSEUDO
 
 
-class _MadeContexts(_Made[Item]):
+class _MadeContexts(_Made):
     is_drawn = False  # no bound of the catalog is known to hold
 
     def stream(self, seed: np.random.SeedSequence) -> OwnContexts:
@@ -211,7 +210,7 @@ class _MadeContexts(_Made[Item]):
     def regret(self, stream: Any, grid: IntArray, n_reps: int) -> ContextualRegretCurve:
         return ContextualRegretCurve(stream, grid, n_reps)
 
-    def reference_gaps(self, stream: Any, n_reps: int) -> dict[str, FloatArray]:
+    def reference_gaps(self, stream: Stream | EpisodicStream, n_reps: int) -> dict[str, FloatArray]:
         """The average over the users of another stream, the same in all blocks."""
         n = min(_TYPICAL_USERS, self.setting.horizon)
         other, total = self.stream(self._seed(Purpose.ROWS)), 0.0
@@ -233,20 +232,18 @@ class _MadeContexts(_Made[Item]):
         return self.label, text, CONTEXTUAL_PSEUDO
 
 
-class _MadeEpisodes(Episodes[Item]):
-    item: Any
-
+class _MadeEpisodes(Episodes[_MadeSpec]):
     @cached_property
     def instance(self) -> Instance:
         """The process; made once with a fixed seed, since its numbers are what regret is counted with."""
-        found = self.item.made(np.random.SeedSequence(0), self.setting.horizon)
+        process = self.item.made(np.random.SeedSequence(0), self.setting.horizon)
         try:
-            names = tuple(getattr(found, "state_names", ())), tuple(getattr(found, "action_names", ()))
-            return tabular(found.transitions, found.mean_rewards, getattr(found, "start", None), *names)
+            names = tuple(getattr(process, "state_names", ())), tuple(getattr(process, "action_names", ()))
+            return tabular(process.transitions, process.mean_rewards, getattr(process, "start", None), *names)
         except (AttributeError, ValueError) as error:
             raise SpecError(f"{self.item.where}environment: {self.label}: {error}") from error
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, object]:
         """Where its file lies changes nothing; its code stands in the other half of a key."""
         return super().facts() | ({"file": self.item.code.label} if "file" in type(self.item).model_fields else {})
 
@@ -255,9 +252,10 @@ class _MadeEpisodes(Episodes[Item]):
         return f"A process of {self.item.code.label}, with a feature for each state and action."
 
 
-def _environment(spec: Any, item: _MadeSpec) -> Environment[Any]:
-    kinds: dict[str, type[Environment[Any]]] = {FINITE: _MadeArms, CONTEXTUAL: _MadeContexts, LINEAR_MDP: _MadeEpisodes}
-    return kinds[item.problem_kind](spec, item)
+def _environment(setting: Setting, item: _MadeSpec) -> Environment[_MadeSpec]:
+    kinds = {FINITE: _MadeArms, CONTEXTUAL: _MadeContexts, LINEAR_MDP: _MadeEpisodes}
+    make: Callable[[Setting, _MadeSpec], Environment[_MadeSpec]] = kinds[item.problem_kind]
+    return make(setting, item)
 
 
-CLASSES: dict[type, Any] = {PythonSpec: _environment, PluginSpec: _environment}
+CLASSES: Classes = {PythonSpec: _environment, PluginSpec: _environment}

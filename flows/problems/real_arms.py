@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from functools import cached_property
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -12,7 +12,7 @@ from pydantic import Field, model_validator
 from bandana.algorithms.environments.real_arms import BetaArms, DriftingArms, GaussianArms, path_of
 from bandana.algorithms.environments.tables import RewardTable
 from bandana.algorithms.observers import DriftingRegretCurve
-from bandana.algorithms.protocol import FloatArray, IntArray
+from bandana.algorithms.protocol import EpisodicStream, FloatArray, IntArray, Stream
 from bandana.flows.problems.environment import CONSTANT, PSEUDO, UNIFORM, Environment, EnvironmentFields, Item, Purpose
 from bandana.flows.texts.fields import Positive
 from bandana.privacy_core import Interval
@@ -92,7 +92,7 @@ class _Arms(Environment[Item]):
 
     @abstractmethod
     def _arms(self, n_users: int, seed: np.random.SeedSequence) -> GaussianArms | BetaArms | DriftingArms:
-        """What answers in the first `n_users` rounds."""
+        """Arms that answer in the first `n_users` rounds."""
 
     @cached_property
     def _means(self) -> FloatArray:
@@ -149,19 +149,19 @@ class _Drifting(_Arms[DriftingSpec]):
         gaps = path.max(axis=1, keepdims=True) - path
         return np.concatenate([np.zeros((1, self.n_actions)), np.cumsum(gaps, axis=0)])
 
-    def regret(self, stream: Any, grid: IntArray, n_reps: int) -> DriftingRegretCurve:
+    def regret(self, stream: Stream | EpisodicStream, grid: IntArray, n_reps: int) -> DriftingRegretCurve:
         return DriftingRegretCurve(self._lost, grid, n_reps)
 
-    def reference_gaps(self, stream: Any, n_reps: int) -> dict[str, FloatArray]:
+    def reference_gaps(self, stream: Stream | EpisodicStream, n_reps: int) -> dict[str, FloatArray]:
         """Averages over the rounds."""
         total = self._lost[-1] / self.setting.horizon
         return {UNIFORM: np.full(n_reps, total.mean()), CONSTANT: np.full(n_reps, total.min())}
 
-    def reference_curves(self, stream: Any, grid: IntArray, n_reps: int) -> dict[str, FloatArray]:
-        """What is lost depends on when: uniform play, and the arm that does best over all rounds."""
+    def reference_curves(self, stream: Stream | EpisodicStream, grid: IntArray, n_reps: int) -> dict[str, FloatArray]:
+        """Losses, which depend on the round: uniform play, and the arm that does best over all rounds."""
         best = int(np.argmin(self._lost[-1]))
-        found = {UNIFORM: self._lost[grid].mean(axis=1), CONSTANT: self._lost[grid, best]}
-        return {name: np.tile(curve, (n_reps, 1)) for name, curve in found.items()}
+        curves = {UNIFORM: self._lost[grid].mean(axis=1), CONSTANT: self._lost[grid, best]}
+        return {name: np.tile(curve, (n_reps, 1)) for name, curve in curves.items()}
 
     def about(self) -> tuple[str, str, str]:
         how = "on straight lines" if self.item.change == "smooth" else "in steps"
@@ -172,4 +172,4 @@ class _Drifting(_Arms[DriftingSpec]):
         )  # fmt: skip
 
 
-CLASSES: dict[type, type[Environment[Any]]] = {GaussianSpec: _Gaussian, BetaSpec: _Beta, DriftingSpec: _Drifting}
+CLASSES: dict[type, type[_Arms[EnvironmentFields]]] = {GaussianSpec: _Gaussian, BetaSpec: _Beta, DriftingSpec: _Drifting}

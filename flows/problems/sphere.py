@@ -17,7 +17,7 @@ from bandana.algorithms.environments.tables import RewardTable
 from bandana.algorithms.logistic import LogisticProblem
 from bandana.algorithms.problem import CONTEXTUAL, Problem
 from bandana.algorithms.protocol import FloatArray
-from bandana.flows.problems.environment import CONTEXTUAL_PSEUDO, UNIFORM, Environment, EnvironmentFields, Purpose
+from bandana.flows.problems.environment import CONTEXTUAL_PSEUDO, UNIFORM, Classes, Environment, EnvironmentFields, Purpose
 from bandana.flows.problems.linear import Contextual, LinearFields, parameter_of
 from bandana.flows.texts.fields import Actions, Dimension
 from bandana.privacy_core import Interval
@@ -85,7 +85,7 @@ class _Sphere(Contextual[Any]):
 
     @property
     def is_fixed(self) -> bool:
-        """Whether all users of a replicate bring the same actions."""
+        """True if all users of a replicate bring the same actions."""
         return self.item.kind == "fixed-sphere" or getattr(self.item, "contexts", "fresh") == "fixed"
 
     @property
@@ -100,8 +100,7 @@ class _Sphere(Contextual[Any]):
 
     @property
     def dimension(self) -> int:
-        found: int = self.item.dimension
-        return found
+        return int(self.item.dimension)
 
     @property
     def theta(self) -> FloatArray:
@@ -147,7 +146,7 @@ class _LinearSphere(_Sphere):
 class _Logistic(_Sphere):
     is_bernoulli = True
 
-    def seen_by(self, entry: Entry) -> Environment[Any]:
+    def seen_by(self, entry: Entry) -> Environment[EnvironmentFields]:
         """The same problem, of which algorithms that assume linear means prove nothing; the lower bound is theirs too."""
         return self if entry.name == logistic_ucb.NAME else _ForOthers(self.setting, self.item)
 
@@ -180,6 +179,6 @@ class _ForOthers(_Logistic):
     bounds_everyone = True
 
 
-CLASSES: dict[type, type[Environment[Any]]] = {
+CLASSES: Classes = {
     SphereSpec: _LinearSphere, FixedSphereSpec: _LinearSphere, LogisticSpec: _Logistic,
 }  # fmt: skip

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from bandana.algorithms.environments.mdp_instances import Instance
 from bandana.algorithms.environments.tabular_instances import inventory, river_swim
 from bandana.algorithms.problem import LINEAR_MDP
-from bandana.flows.problems.environment import Environment
+from bandana.flows.problems.environment import Classes
 from bandana.flows.problems.episodes import Episodes, EpisodesSpec
 from bandana.flows.texts.fields import NoTruth, States, Steps
 
@@ -59,4 +59,4 @@ class _Inventory(Episodes[InventorySpec]):
         )
 
 
-CLASSES: dict[type, type[Environment[Any]]] = {RiverSwimSpec: _RiverSwim, InventorySpec: _Inventory}
+CLASSES: Classes = {RiverSwimSpec: _RiverSwim, InventorySpec: _Inventory}

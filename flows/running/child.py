@@ -31,7 +31,7 @@ _MOST_SHOWN = 200
 
 @dataclass(frozen=True)
 class Limits:
-    """What own code may use.
+    """Limits on what own code may use.
 
     Attributes:
       seconds: for one call; a call that takes longer is taken for one that never ends.
@@ -54,8 +54,8 @@ def limits(seconds: float | None, gigabytes: float | None, total: float = math.i
     for name, value in given.items():
         if value is not None and not value > 0:
             raise SpecError(f"--{name} must be above 0, got {value!r}")
-    asked = {"seconds": seconds, "gigabytes": gigabytes, "total": total}
-    return Limits(**{name: value for name, value in asked.items() if value is not None})
+    amounts = {"seconds": seconds, "gigabytes": gigabytes, "total": total}
+    return Limits(**{name: value for name, value in amounts.items() if value is not None})
 
 
 def _physical_gigabytes() -> float:
@@ -64,7 +64,7 @@ def _physical_gigabytes() -> float:
 
 @dataclass(frozen=True)
 class Returned:
-    """What came back from a child.
+    """Message that came back from a child.
 
     Attributes:
       value: what the function returned.
@@ -130,10 +130,10 @@ def run(function: Callable[[], Any], limits: Limits, what: str = "own code") -> 
             _be_child(function, limits, what, there, printed)
         there.close()
         try:
-            found, status = _wait(pid, here, time.monotonic() + limits.total)
+            message, status = _wait(pid, here, time.monotonic() + limits.total)
         finally:
             _end(pid)
-        kind, value = found
+        kind, value = message
         if kind == "returned":
             return Returned(value, _first_line(printed))
     if kind == "raised":
@@ -231,7 +231,7 @@ def _picklable(error: BaseException) -> BaseException:
 
 
 def _wait(pid: int, here: Connection, deadline: float) -> tuple[tuple[str, Any], int]:
-    """What the child sent, or that it ended without a word or not in time, and its status."""
+    """Message that the child sent, or that it ended without a word or not in time, and its status."""
     status = 0
     while time.monotonic() < deadline:
         if here.poll(_PATIENCE):
@@ -273,7 +273,7 @@ def _ending(kind: str, status: int, limits: Limits) -> str:
 
 
 def _first_line(printed: IO[bytes]) -> str:
-    """What was printed, in one line."""
+    """Text that was printed, in one line."""
     printed.seek(0, os.SEEK_END)
     size = printed.tell()
     if not size:

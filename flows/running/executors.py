@@ -37,7 +37,7 @@ class Executor(StrEnum):
 
 
 class Resources(BaseModel):
-    """What an experiment runs on; no number depends on it."""
+    """Resources that an experiment runs on; no number depends on it."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -71,7 +71,7 @@ class Resources(BaseModel):
 
 
 def _is_protected(address: str) -> bool:
-    """Whether only holders of a certificate, or only this machine, can answer at the address of a scheduler."""
+    """True if only holders of a certificate, or only this machine, can answer at the address of a scheduler."""
     protocol, named, rest = address.strip().rpartition("://")
     if named and protocol in ("tls", "wss", "inproc"):
         return True
@@ -120,7 +120,7 @@ def task_runner(resources: Resources, default: Executor, module: str) -> Any:
 
 
 def cores_each(n_tasks: int) -> int:
-    """How many cores each of so many tasks of the flow that runs has to itself; one where others may be using them."""
+    """Number of cores that each of so many tasks of the running flow has to itself; one where others may be using them."""
     from prefect.context import FlowRunContext
 
     context = FlowRunContext.get()
@@ -153,7 +153,7 @@ def _may_pass(_task: Any, _run: Any, state: Any) -> bool:
 
 
 def is_infrastructure_fault(error: object) -> bool:
-    """Whether the same work may succeed a moment later: a lost connection or worker, a busy database or file system.
+    """True if the same work may succeed a moment later: a lost connection or worker, a busy database or file system.
 
     A full disk, a missing file or permission, a timeout of the work itself and every mistake in data or code come again.
     """

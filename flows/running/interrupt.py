@@ -50,19 +50,19 @@ def stop(message: str, exit_code: int) -> None:
     os._exit(exit_code)
 
 
-def server_ended(said: str, home: Path) -> str:
-    """What to tell of a server that ended by itself, most often because its disk is full or its database damaged."""
+def server_ended(words: str, home: Path) -> str:
+    """Returns what to tell of a server that ended by itself, most often because its disk is full or its database damaged."""
     if shutil.disk_usage(home).free < _LITTLE:
         return f"the disk is full ({home}); finished work is kept: free some space and run the same command again"
     try:
         check_database(home / "prefect")
     except ServerError as error:
         return str(error)
-    return f"{said}; finished work is kept; run the same command again to continue"
+    return f"{words}; finished work is kept; run the same command again to continue"
 
 
 def _clears_up(process: psutil.Process) -> bool:
-    """Whether it is the process that removes the semaphores of the others once all have ended, and then ends itself."""
+    """True if it is the process that removes the semaphores of the others once all have ended, and then ends itself."""
     try:
         return any("multiprocessing.resource_tracker" in word for word in process.cmdline())
     except psutil.Error:

@@ -30,5 +30,5 @@ def warm_up(modules: Sequence[str]) -> None:
 
 
 def start_method() -> str:
-    """How workers are started: forked from the warm process if there is one."""
+    """Method by which workers are started: forked from the warm process if there is one."""
     return _METHOD if _modules else "spawn"

@@ -54,18 +54,18 @@ def keep(path: Path) -> str:
       SpecError: the file system stores no modes, so that nothing can be kept secret there.
     """
     with alone_in(path.parent):  # two commands that start at once agree on one login
-        found = _read(path)
-        if found is None:
+        kept = _read(path)
+        if kept is None:
             _write(path, draw())
-            found = _read(path)
-    if found is None:
+            kept = _read(path)
+    if kept is None:
         from bandana.flows.texts.mistakes import SpecError  # here: a temporary server starts before specs are imported
 
         raise SpecError(
             f"{path} can be read by other users whatever its mode: "
             "choose a data folder (--data) on a file system that stores modes"
         )
-    return found
+    return kept
 
 
 def _read(path: Path) -> str | None:

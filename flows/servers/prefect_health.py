@@ -30,15 +30,15 @@ def check_database(home: Path) -> None:
     Raises:
       ServerError: it is damaged, or no SQLite file.
     """
-    if (found := damage(home / DATABASE)) is not None:
+    if (reason := damage(home / DATABASE)) is not None:
         raise ServerError(
-            f"Prefect's database {home / DATABASE} is damaged ({found}): move it away and run the command again; it holds "
+            f"Prefect's database {home / DATABASE} is damaged ({reason}): move it away and run the command again; it holds "
             "only the history of flow runs, and results, reports and MLflow's runs are kept"
         )
 
 
 def damage(path: Path) -> str | None:
-    """What is wrong with an SQLite file; None if nothing is, if it is empty, or if there is none."""
+    """Says what is wrong with an SQLite file; None if nothing is, if it is empty, or if there is none."""
     try:
         with path.open("rb") as file:
             begun = file.read(len(_MAGIC))

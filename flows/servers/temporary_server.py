@@ -113,7 +113,7 @@ def without_heartbeats() -> Iterator[None]:
 
 
 def _names_server() -> bool:
-    """Whether the user's settings name a server: Prefect reads them, in another process, as it cannot be imported here yet.
+    """True if the user's settings name a server: Prefect reads them, in another process, as it cannot be imported here yet.
 
     Settings that it cannot read count as such: the command will import Prefect, which then says what is wrong with them.
     """

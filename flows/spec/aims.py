@@ -1,4 +1,4 @@
-"""What an algorithm is made for: little regret, a certain answer as soon as it may be, or a good one after a given time."""
+"""Aims of algorithms: little regret, a certain answer as soon as it may be, or a good one after a given time."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _TESTS = "bandits/best_arm"
 
 
 class Aim(StrEnum):
-    """What an algorithm is made for, and a benchmark's problem measures."""
+    """Aim that an algorithm is made for, and that a benchmark's problem measures."""
 
     REGRET = "regret"
     """Little regret."""
@@ -21,7 +21,7 @@ class Aim(StrEnum):
 
 
 def aim_of(entry: Entry) -> Aim:
-    """What an entry of the catalog is made for."""
+    """Aim that an entry of the catalog is made for."""
     if entry.family != _TESTS:
         return Aim.REGRET
     return Aim.FIXED_CONFIDENCE if "error" in entry.parameters else Aim.FIXED_BUDGET

@@ -89,7 +89,7 @@ class AlgorithmSpec(Strict):
 
     @model_validator(mode="before")
     @classmethod
-    def _parameters(cls, given: Any) -> Any:
+    def _parameters(cls, given: object) -> object:
         """Checks what are parameters; one value stands for a list of one."""
         if not isinstance(given, Mapping) or not {"algorithm", "name"} & set(given):
             return given  # pydantic reports what is missing
@@ -123,7 +123,7 @@ class AlgorithmSpec(Strict):
         return self
 
     @property
-    def _given(self) -> dict[str, list[Any]]:
+    def _given(self) -> dict[str, list[object]]:
         return self.__pydantic_extra__ or {}
 
     def entries(self) -> list[Entry]:
@@ -176,7 +176,7 @@ class AlgorithmSpec(Strict):
         wanted = self.calibrations or list(entry.calibrations)
         return [each for each in wanted if isinstance(each, dict) or each in entry.calibrations]
 
-    def parameter_grid(self, entry: Entry) -> list[dict[str, Any]]:
+    def parameter_grid(self, entry: Entry) -> list[dict[str, object]]:
         """Every combination of the parameters that are given and that the entry takes."""
         given = {name: values for name in entry.parameters if (values := self._given.get(name)) is not None}
         return [dict(zip(given, values, strict=True)) for values in product(*given.values())]
@@ -191,19 +191,19 @@ class AlgorithmSpec(Strict):
         return tuple(name for name, values in {**self._given, **level}.items() if values is not None and len(values) > 1)
 
 
-def _entries_of(given: Mapping[str, Any]) -> list[Entry]:
+def _entries_of(given: Mapping[str, object]) -> list[Entry]:
     """The entries of the algorithm that is named; a spec written before is answered with what to write."""
     field = "algorithm" if "algorithm" in given else "name"
     try:
-        found = catalog.of_name(str(given[field]))
+        entries = catalog.of_name(str(given[field]))
     except ValueError as error:
         raise ValueError(f"{field}: {error}") from None
     if field == "name":
         raise ValueError(f"name: write `algorithm: {given['name']}`")
-    return found
+    return entries
 
 
-def _values(name: str, value: Any, declared: Mapping[str, Parameter], algorithm: str) -> list[Any]:
+def _values(name: str, value: object, declared: Mapping[str, Parameter], algorithm: str) -> list[object]:
     if name not in declared:
         takes = f"its parameters are: {', '.join(declared)}" if declared else "it has none"
         raise ValueError(f"{name}: unknown field; {name} is no parameter of {algorithm}; {takes}")
@@ -217,7 +217,7 @@ def _values(name: str, value: Any, declared: Mapping[str, Parameter], algorithm:
 
 
 def type_of(parameter: Parameter) -> Any:
-    """What pydantic calls the values that a parameter takes."""
+    """Type by which pydantic knows the values that a parameter takes."""
     if parameter.kind is Kind.CHOICE:
         return Literal[parameter.options]
     if parameter.name in _MOST_OF:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import date
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -17,7 +17,7 @@ Sector = Literal["Technology", "Healthcare", "Education", "Government", "Energy"
 
 
 class DeploymentSpec(Strict):
-    """What the operator declares. The report shows it apart from what was measured; no number depends on it."""
+    """Declarations of the operator. The report shows it apart from what was measured; no number depends on it."""
 
     curator: Words = Field(description="Who holds the data and answers for the release.")
     purpose: Words = Field(description="What the release is for.")
@@ -51,6 +51,6 @@ class DeploymentSpec(Strict):
             raise ValueError("approved needs approver: name who approved the release")
         return self
 
-    def shown(self) -> dict[str, Any]:
+    def shown(self) -> dict[str, object]:
         """The block as a report's document holds it; null is what was not declared."""
         return self.model_dump(mode="json")

@@ -18,7 +18,7 @@ from bandana.flows.texts.fields import Delta, Level, OneOrSeveral, Order, Scalar
 from bandana.privacy_core import ZCDP, ApproxDP, GaussianDP, Guarantee, PureDP, RenyiDP
 
 if TYPE_CHECKING:
-    from bandana.flows.problems.environment import Environment
+    from bandana.flows.problems.environment import Environment, EnvironmentFields
 
 PRIVATE, NON_PRIVATE = "private", "non-private"
 KINDS = ("renyi", "pure", "approximate", "zcdp", "gaussian")
@@ -86,18 +86,18 @@ class EverySpec(Strict):
         """All entries that it may mean, whatever they play on."""
         return [entry for entry in catalog.known() if _is_meant(self, entry)]
 
-    def entries_on(self, environment: Environment[Any], listed: Sequence[str]) -> list[Entry]:
+    def entries_on(self, environment: Environment[EnvironmentFields], listed: Sequence[str]) -> list[Entry]:
         """The entries that play on an environment.
 
         Args:
           environment: what to play on.
           listed: algorithms that the spec lists by name.
         """
-        found: dict[tuple[Any, ...], Entry] = {}
+        entries: dict[tuple[object, ...], Entry] = {}
         for entry in self.entries():
             if entry.name not in listed and self._fits(entry, environment):
-                found.setdefault(self._played(entry, environment), entry)
-        return [*found.values()]
+                entries.setdefault(self._played(entry, environment), entry)
+        return [*entries.values()]
 
     def levels(self, entry: Entry) -> list[Guarantee | None]:
         """The claims of an entry within each mu; None alone for a non-private one."""
@@ -123,14 +123,14 @@ class EverySpec(Strict):
         """None: each parameter has one value."""
         return ()
 
-    def _played(self, entry: Entry, environment: Environment[Any]) -> tuple[Any, ...]:
-        """What is played: some twins of different algorithms are one, such as those of AdaR-UCB and AdaP-UCB at one beta."""
+    def _played(self, entry: Entry, environment: Environment[EnvironmentFields]) -> tuple[object, ...]:
+        """Key of what is played: twins of different algorithms are one, such as AdaR-UCB's and AdaP-UCB's at one beta."""
         if entry.is_private:
             return (entry.label,)
         settings = entry.settings(problem_of(environment.seen_by(entry)), **self.parameter_grid(entry)[0])
         return entry.seed_name, tuple(sorted(entry.seed_parameters(settings).items()))
 
-    def _fits(self, entry: Entry, environment: Environment[Any]) -> bool:
+    def _fits(self, entry: Entry, environment: Environment[EnvironmentFields]) -> bool:
         if not set(environment.item.played_as) & set(entry.plays_on):
             return False
         seen = environment.seen_by(entry)

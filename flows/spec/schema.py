@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from pydantic import TypeAdapter
 
 from bandana.algorithms import catalog
 from bandana.algorithms.entry import Entry
 from bandana.flows.spec.algorithms import type_of
 from bandana.flows.spec.spec import Spec
+from bandana.flows.texts.json_text import JsonObject
 
 _GRIDS = ("environment", "model", "alpha", "mu", "epsilon", "delta", "calibrations", "formats")
 """Fields that take one value or a list."""
 
 
-def json_schema() -> dict[str, Any]:
+def json_schema() -> JsonObject:
     """The schema of a spec; the fields of an algorithm of the catalog follow from its entries."""
     schema = Spec.model_json_schema()
     algorithm = schema["$defs"]["AlgorithmSpec"]
@@ -30,12 +29,12 @@ def json_schema() -> dict[str, Any]:
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Bandana experiment", **schema}
 
 
-def _schema_of(name: str, shared: dict[str, Any]) -> dict[str, Any]:
+def _schema_of(name: str, shared: JsonObject) -> JsonObject:
     """One algorithm: what all have in common, its trust models, and its parameters."""
     entries = catalog.of_name(name)
     models = list(dict.fromkeys(entry.privacy_model for entry in entries))
     calibrations = list(dict.fromkeys(each for entry in entries for each in entry.calibrations))
-    fields: dict[str, Any] = {
+    fields: JsonObject = {
         "algorithm": {**shared["algorithm"], "const": name},
         "model": {**_one_or_more({"enum": models}), "description": shared["model"]["description"]},
     }
@@ -52,7 +51,7 @@ def _schema_of(name: str, shared: dict[str, Any]) -> dict[str, Any]:
     return {"type": "object", "properties": fields, "required": ["algorithm"], "additionalProperties": False}
 
 
-def _calibration(names: list[str], entries: list[Entry]) -> dict[str, Any]:
+def _calibration(names: list[str], entries: list[Entry]) -> JsonObject:
     """A calibration by name, or a mixture with an option for each part, where calibrations have parts."""
     mixtures = []
     for options in (entry.part_options for entry in entries):
@@ -63,14 +62,14 @@ def _calibration(names: list[str], entries: list[Entry]) -> dict[str, Any]:
     return {"anyOf": [{"enum": names}, *mixtures]} if mixtures else {"enum": names}
 
 
-def _one_or_more(items: dict[str, Any]) -> dict[str, Any]:
+def _one_or_more(items: JsonObject) -> JsonObject:
     return {"anyOf": [items, {"type": "array", "items": items, "minItems": 1}]}
 
 
-def _one_or_several(field: dict[str, Any]) -> None:
+def _one_or_several(field: JsonObject) -> None:
     """One value stands for a list of one wherever several are allowed."""
     if field.get("type") == "array":
-        about: dict[str, Any] = {key: field.pop(key) for key in ("description", "title", "default") if key in field}
+        about: JsonObject = {key: field.pop(key) for key in ("description", "title", "default") if key in field}
         several = dict(field)
         field.clear()
         field.update(anyOf=[several["items"], several], **about)

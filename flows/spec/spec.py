@@ -1,4 +1,4 @@
-"""What a user writes: an experiment as YAML, checked before anything starts, with the line of each mistake."""
+"""Specs of users: an experiment as YAML, checked before anything starts, with the line of each mistake."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import yaml
 from pydantic import Discriminator, Field, PrivateAttr, Tag, ValidationError, model_validator
@@ -42,7 +42,7 @@ class AuditSpec(Strict):
 
 
 class ReportSpec(Strict):
-    """Which files a report is written as."""
+    """Files that a report is written as."""
 
     formats: OneOrSeveral[Literal["html", "pdf", "json"]] = Field(
         ["html", "pdf", "json"], description="File formats, one or several."
@@ -50,7 +50,7 @@ class ReportSpec(Strict):
 
 
 class ExecutionSpec(Strict):
-    """How patient an experiment is; no number depends on it."""
+    """Patience of an experiment; no number depends on it."""
 
     block_timeout: Positive = Field(3600.0, description="Time limit for one block of replicates, in seconds.")
     audit_timeout: Positive = Field(3600.0, description="Time limit for one audit, in seconds.")
@@ -59,8 +59,8 @@ class ExecutionSpec(Strict):
     )
 
 
-def _whose(given: Any) -> str:
-    """Whether an item of `algorithms` names a file of the user's, an algorithm of the catalog, or every one that plays."""
+def _whose(given: object) -> str:
+    """Tells if an item of `algorithms` names a file of the user's, an algorithm of the catalog, or every one that plays."""
     if "all" in given if isinstance(given, Mapping) else isinstance(given, EverySpec):
         return "many"
     has_file = "file" in given if isinstance(given, Mapping) else isinstance(given, OwnAlgorithmSpec)
@@ -133,15 +133,15 @@ class Spec(Strict):
     def with_trial(self, value: float) -> Spec:
         """The spec of a tuning: every cell with one value of the tuned parameter, on seeds of its own."""
         assert self.tuning is not None
-        found = self.model_copy(
+        trial = self.model_copy(
             update={
                 "name": f"{self.name}-tuning-{value:g}", "seed": tuned.seed_of_tuning(self.seed),
                 "replications": self.tuning.replications, "horizon": self.tuning.horizon or self.horizon,
                 "references": False, "twins": False,
             }
         )  # fmt: skip
-        found._trial = value
-        return found
+        trial._trial = value
+        return trial
 
     def tuned_values(self) -> Callable[[str], float]:
         """Cell's name -> value of the tuned parameter.
@@ -151,12 +151,12 @@ class Spec(Strict):
         """
         if (trial := self._trial) is not None:
             return lambda cell: trial
-        found = tuned.read(self.place_of_tuned, self)
+        values = tuned.read(self.place_of_tuned, self)
 
         def value_of(cell: str) -> float:
-            if cell not in found:
+            if cell not in values:
                 raise SpecError(f"tuning: {self.place_of_tuned} holds no value for {cell!r}: run `bandana tune` again")
-            return found[cell]
+            return values[cell]
 
         return value_of
 
@@ -267,20 +267,20 @@ def parse_spec(text: str, source: str, folder: Path) -> Spec:
         for item in spec.environment
     ]
     baseline = None if spec.baseline is None else folder / spec.baseline
-    found = spec.model_copy(update={"environment": places, "baseline": baseline})
-    found._folder = folder
-    found._lines = tuple(line_of(("algorithms", i), tree, source) for i in range(len(found.algorithms)))
-    for i, item in enumerate(found.algorithms):
+    parsed = spec.model_copy(update={"environment": places, "baseline": baseline})
+    parsed._folder = folder
+    parsed._lines = tuple(line_of(("algorithms", i), tree, source) for i in range(len(parsed.algorithms)))
+    for i, item in enumerate(parsed.algorithms):
         if isinstance(item, OwnAlgorithmSpec):
             item.noted(line_of(("algorithms", i), tree, source))
     is_list = isinstance(data["environment"], list)
-    for i, place in enumerate(found.environment):
+    for i, place in enumerate(parsed.environment):
         place.noted(line_of(("environment", i) if is_list else ("environment",), tree, source))
-    return found
+    return parsed
 
 
 def is_finite(value: float | None) -> bool:
-    """Whether a number can be logged: MLflow stores an infinity silently as 1.8e308."""
+    """True if a number can be logged: MLflow stores an infinity silently as 1.8e308."""
     return value is not None and math.isfinite(value)
 
 
@@ -301,8 +301,8 @@ def standing_alone(spec: Spec, text: str) -> str:
             item["data"]["book"] = str(book.file.absolute())
         if code is not None:
             item["file"] = code
-    for i, found in own.items():
-        tree["algorithms"][i]["file"] = f"{found.path}:{found.name}"
+    for i, named in own.items():
+        tree["algorithms"][i]["file"] = f"{named.path}:{named.name}"
     if spec.baseline is not None:
         tree["baseline"] = str(spec.baseline.absolute())
     if spec.tuning is not None:

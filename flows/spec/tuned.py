@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
@@ -48,7 +48,7 @@ class Tried(BaseModel):
 
 
 class Tuned(BaseModel):
-    """What `bandana tune` chose, and all that it tried."""
+    """Choices of `bandana tune`, and all that it tried."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
     format: Literal["bandana/tuned/1"] = "bandana/tuned/1"
@@ -72,26 +72,26 @@ def seed_of_tuning(seed: int) -> int:
 
 def question(spec: Spec) -> str:
     """Hash of what the choice depends on: all that is played, but not how often, with which seed and for which report."""
-    asked = spec.model_dump(mode="json", include={"environment", "horizon", "algorithms", "tuning"})
-    asked["tuning"].pop("file")
-    if asked["tuning"]["epsilon"] is None:
-        del asked["tuning"]["epsilon"]
-    if asked["tuning"]["horizon"] is None:
-        del asked["tuning"]["horizon"]
-    for algorithm in asked["algorithms"]:
+    facts = spec.model_dump(mode="json", include={"environment", "horizon", "algorithms", "tuning"})
+    facts["tuning"].pop("file")
+    if facts["tuning"]["epsilon"] is None:
+        del facts["tuning"]["epsilon"]
+    if facts["tuning"]["horizon"] is None:
+        del facts["tuning"]["horizon"]
+    for algorithm in facts["algorithms"]:
         del algorithm["replays"]  # of its audits
     # Fields that files chosen before them do not know, where they are left out.
-    for item in asked["environment"]:
+    for item in facts["environment"]:
         if item.get("visits_per_user") is None:
             for name in ("visits_per_user", "visits_apart", "user", "beyond_visits"):
                 item.pop(name, None)
-    for algorithm in asked["algorithms"]:
+    for algorithm in facts["algorithms"]:
         level = algorithm.get("privacy") or {}
         if level.get("level") == "record":
             del level["level"]
         if "rho" in level and level["rho"] is None:
             del level["rho"]
-    return content_key(asked)
+    return content_key(facts)
 
 
 def read(place: Path, spec: Spec) -> dict[str, float]:
@@ -100,11 +100,12 @@ def read(place: Path, spec: Spec) -> dict[str, float]:
     Raises:
       SpecError: nothing was chosen yet, the file is damaged, or it was chosen for another spec.
     """
+    assert spec.tuning is not None
     again = f"run `bandana tune` on the spec {spec.name}"
     try:
-        found = read_model(Tuned, place.read_bytes())
+        tuned = read_model(Tuned, place.read_bytes())
     except FileNotFoundError:
-        raise SpecError(f"tuning: {place} does not exist: {again} first, which chooses {_parameter(spec)}") from None
+        raise SpecError(f"tuning: {place} does not exist: {again} first, which chooses {spec.tuning.parameter}") from None
     except OSError as error:
         raise SpecError(f"tuning: {place} cannot be read: {error}") from error
     except ValidationError as error:
@@ -113,16 +114,11 @@ def read(place: Path, spec: Spec) -> dict[str, float]:
         raise SpecError(f"tuning: {place} cannot be read: {where}{plain(first)}") from error
     except ValueError as error:
         raise SpecError(f"tuning: {place} cannot be read: {error}") from error
-    if found.question != question(spec):
+    if tuned.question != question(spec):
         raise SpecError(f"tuning: {place} was chosen for another environment, horizon or algorithms: {again} again")
-    return found.chosen
+    return tuned.chosen
 
 
-def text_of(found: Tuned) -> str:
+def text_of(tuned: Tuned) -> str:
     """The file's content."""
-    return json.dumps(found.model_dump(mode="json"), indent=1) + "\n"
-
-
-def _parameter(spec: Spec) -> Any:
-    assert spec.tuning is not None
-    return spec.tuning.parameter
+    return json.dumps(tuned.model_dump(mode="json"), indent=1) + "\n"

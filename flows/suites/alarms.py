@@ -23,6 +23,7 @@ from prefect.states import Failed
 
 from bandana.flows.results.gate import Row, tell
 from bandana.flows.servers.temporary_server import without_heartbeats
+from bandana.flows.texts.json_text import JsonObject
 
 AUDIT_FAILED, GATE_FAILED, NIGHTS_FAILED = "bandana.audit.failed", "bandana.gate.failed", "bandana.nights.failed"
 _THREE = ("claimed", "accounted", "measured")
@@ -37,7 +38,7 @@ class AlarmRaised(RuntimeError):  # noqa: N818  (it says what happened)
       done: what the run returns otherwise.
     """
 
-    def __init__(self, message: str, done: dict[str, Any]) -> None:
+    def __init__(self, message: str, done: JsonObject) -> None:
         super().__init__(message, done)
         self.done = done
 
@@ -47,7 +48,7 @@ class AlarmRaised(RuntimeError):  # noqa: N818  (it says what happened)
 
 @dataclass(frozen=True)
 class Findings:
-    """What a run of a suite found, as alarms need it.
+    """Findings of a run of a suite, as alarms need them.
 
     Attributes:
       audits: entries of the report, see `bandana.audits.summary.summarize`.
@@ -58,14 +59,14 @@ class Findings:
     """
 
     suite: str
-    audits: Sequence[Mapping[str, Any]] = ()
+    audits: Sequence[JsonObject] = ()
     rows: Sequence[Row] = ()
     notes: Sequence[str] = ()
     files: Mapping[str, str] | None = None
-    fresh: Sequence[Mapping[str, Any]] = ()
+    fresh: Sequence[JsonObject] = ()
 
     @property
-    def failed(self) -> list[Mapping[str, Any]]:
+    def failed(self) -> list[JsonObject]:
         """The audits that did not pass."""
         return [entry for entry in self.audits if entry["verdict"] not in ("PASS", "NOT REFUTED")]
 
@@ -75,7 +76,7 @@ class Findings:
         return [row for row in self.rows if row["is_worse"]]
 
     @property
-    def refuted(self) -> list[Mapping[str, Any]]:
+    def refuted(self) -> list[JsonObject]:
         """The cells whose claim the nights together refute."""
         return [row for row in self.fresh if row["is_refuted"]]
 
@@ -92,8 +93,8 @@ class Findings:
         return "; ".join(parts)
 
 
-def conclude(findings: Findings, done: dict[str, Any]) -> dict[str, Any] | State[Any]:
-    """What a flow returns: `done` where all is well, else a failed state, with the alarm raised; call it last, in a flow.
+def conclude(findings: Findings, done: JsonObject) -> JsonObject | State[AlarmRaised]:
+    """Result of a flow: `done` where all is well, else a failed state, with the alarm raised; call it last, in a flow.
 
     Who calls the flow gets `AlarmRaised`, which carries `done`.
     """
@@ -103,8 +104,8 @@ def conclude(findings: Findings, done: dict[str, Any]) -> dict[str, Any] | State
     return Failed(message=f"{findings.suite}: {findings.summary}", data=AlarmRaised(findings.summary, done))
 
 
-def with_alarm(run: Callable[[], Any]) -> dict[str, Any]:
-    """What a flow returns, also where it raised an alarm, which stands under `alarm` in one line; else None does."""
+def with_alarm(run: Callable[[], Any]) -> JsonObject:
+    """Result that a flow returns, also where it raised an alarm, which stands under `alarm` in one line; else None does."""
     try:
         with without_heartbeats():
             return {**run(), "alarm": None}
@@ -131,37 +132,37 @@ def slug(text: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-") or "suite"
 
 
-def events(findings: Findings) -> list[dict[str, Any]]:
+def events(findings: Findings) -> list[JsonObject]:
     """One event an audit that did not pass, and one of the gate, as `emit_event` takes them."""
-    suite, found = findings.suite, []
+    suite, events = findings.suite, []
     for entry in findings.failed:
         payload = {name: entry[name] for name in ("label", "verdict")} | {name: entry["main"][name] for name in _MAIN}
         place = f"audit.{slug(suite)}.{slug(entry['label'])}"
-        found.append(_event(AUDIT_FAILED, suite, place, entry["label"], payload | {"reasons": list(entry["reasons"])}))
+        events.append(_event(AUDIT_FAILED, suite, place, entry["label"], payload | {"reasons": list(entry["reasons"])}))
     if findings.worse:
         rows = {"rows": [dict(row) for row in findings.worse]}
-        found.append(_event(GATE_FAILED, suite, f"gate.{slug(suite)}", "regression gate", rows))
+        events.append(_event(GATE_FAILED, suite, f"gate.{slug(suite)}", "regression gate", rows))
     if findings.refuted:
         rows = {"rows": [dict(row) for row in findings.refuted]}
-        found.append(_event(NIGHTS_FAILED, suite, f"nights.{slug(suite)}", "all nights together", rows))
-    return found
+        events.append(_event(NIGHTS_FAILED, suite, f"nights.{slug(suite)}", "all nights together", rows))
+    return events
 
 
-def nights_together(row: Mapping[str, Any]) -> str:
-    """What the nights together say of one cell, in words."""
+def nights_together(row: JsonObject) -> str:
+    """Words on what the nights together say of one cell."""
     measured = f"measured {row['lower']:.4g} {'>' if row['lower'] > row['claimed'] else '<='} claimed {row['claimed']:.4g}"
     evidence = f"evidence 10^{row['log10_evidence'][-1]:.2f} against the claim, 10^{row['log10_enough']:.2f} refutes it"
     size = f"{row['n_nights']} nights, {row['n_replays']} replays a side"
     return f"{row['label']}: {row['quantity']}: {measured}; {evidence}; {size}"
 
 
-def _event(kind: str, suite: str, place: str, name: str, payload: Mapping[str, Any]) -> dict[str, Any]:
+def _event(kind: str, suite: str, place: str, name: str, payload: Mapping[str, object]) -> JsonObject:
     resource = {"prefect.resource.id": f"bandana.{place}", "prefect.resource.name": f"{suite}: {name}"}
     return {"event": kind, "resource": resource, "payload": {"suite": suite, **payload}}
 
 
 def markdown(findings: Findings) -> str:
-    """What broke, why, and where to read on."""
+    """Markdown on what broke, why, and where to read on."""
     lines = [f"# {findings.suite}: {findings.summary}", ""]
     for entry in findings.failed:
         main = entry["main"]
@@ -182,7 +183,7 @@ def markdown(findings: Findings) -> str:
     return "\n".join(lines)
 
 
-def table(findings: Findings) -> list[dict[str, Any]]:
+def table(findings: Findings) -> list[JsonObject]:
     """One row a cell: its audit, and what the gate says of it."""
     labels = dict.fromkeys([entry["label"] for entry in findings.audits] + [row["label"] for row in findings.rows])
     by_label = {entry["label"]: entry for entry in findings.audits}

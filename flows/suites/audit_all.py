@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import asdict, replace
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
 
 from prefect import flow, task
 from prefect.cache_policies import NO_CACHE
@@ -26,7 +25,8 @@ from bandana.flows.results import audit_report, baseline, gate, old_results
 from bandana.flows.running import time_limit
 from bandana.flows.running.executors import Executor, Resources, cores_each, patience, task_runner
 from bandana.flows.spec.spec import ExecutionSpec
-from bandana.flows.suites.alarms import Findings, conclude, with_alarm
+from bandana.flows.suites.alarms import AlarmRaised, Findings, conclude, with_alarm
+from bandana.flows.texts.json_text import JsonObject
 from bandana.flows.tracking.record import audit_metrics
 from bandana.flows.tracking.tracker import CellRecord, Tracker
 from bandana.flows.work import replays
@@ -41,16 +41,16 @@ def key_of(label: str, effort: Effort) -> str:
     return identity.key_of(_facts(label, effort), _code_of(label))
 
 
-def _facts(label: str, effort: Effort) -> dict[str, Any]:
+def _facts(label: str, effort: Effort) -> dict[str, object]:
     return {"whole catalog": label, "effort": asdict(effort)}
 
 
 @cache
-def _code_of(label: str) -> dict[str, Any]:
+def _code_of(label: str) -> dict[str, object]:
     return identity.made_by(subject_roots(label))
 
 
-def audit_subject(label: str, effort: Effort, store: Store) -> dict[str, Any]:
+def audit_subject(label: str, effort: Effort, store: Store) -> JsonObject:
     """One audit, from the store if it is there: its entry in the report, and its lines for the terminal."""
     making, subject = Making(), subjects()[label]()
     place = store.path(AUDIT, key_of(label, effort))
@@ -65,14 +65,14 @@ def audit_subject(label: str, effort: Effort, store: Store) -> dict[str, Any]:
 
 
 @task(name="audit-subject", task_run_name="{label}", cache_policy=NO_CACHE, persist_result=False)
-def _audit(label: str, effort: Effort, store: Store, key: str, n_cores: int) -> dict[str, Any]:
+def _audit(label: str, effort: Effort, store: Store, key: str, n_cores: int) -> JsonObject:
     identity.check_same(key, key_of(label, effort))
     with time_limit.kept(store.path(time_limit.LATE, key)), in_threads(n_cores):
         return audit_subject(label, effort, store)
 
 
 @flow(name="audit-all", persist_result=False)
-def audit_all_flow(labels: list[str], effort: Effort, data: str) -> dict[str, Any] | State[Any]:
+def audit_all_flow(labels: list[str], effort: Effort, data: str) -> JsonObject | State[AlarmRaised]:
     """Audits the named subjects; finished audits are kept, and a rerun computes only what is missing.
 
     Returns:
@@ -89,7 +89,7 @@ def audit_all_flow(labels: list[str], effort: Effort, data: str) -> dict[str, An
     keys = {label: key_of(label, effort) for label in labels}
     n_cores = cores_each(sum(not store.path(AUDIT, key).exists() for key in keys.values()))
     futures = {examine.submit(label, effort, store, key, n_cores): label for label, key in keys.items()}
-    done: dict[str, dict[str, Any]] = {}
+    done: dict[str, JsonObject] = {}
     with bar("audit", len(labels)) as advance:
         for future in as_completed(list(futures)):
             label = futures[future]
@@ -102,12 +102,12 @@ def audit_all_flow(labels: list[str], effort: Effort, data: str) -> dict[str, An
         places.append(place)
         tracker.log_cell(SUITE, _record(label, effort, done[label]["entry"], place))
     entries = [done[label]["entry"] for label in labels]
-    found = audit_report.catalog_document(entries, effort, places)
+    document = audit_report.catalog_document(entries, effort, places)
     held = _gate(labels, effort, folder)
     with alone_in(folder.suite(SUITE)):
-        files = audit_report.write_document(found | {"regressions": gate.in_report(held)}, folder.suite(SUITE) / "report")
+        files = audit_report.write_document(document | {"regressions": gate.in_report(held)}, folder.suite(SUITE) / "report")
         made = [entry["provenance"] for entry in entries]
-        audit_report.track(found, SUITE, asdict(effort), made, list(files.values()), tracker)
+        audit_report.track(document, SUITE, asdict(effort), made, list(files.values()), tracker)
     rows, notes = (held["rows"], held["notes"]) if held else ([], [])
     shown = {kind: str(path) for kind, path in files.items()}
     result = {"audits": {label: done[label] for label in labels}, "gate": held, "files": shown}
@@ -115,25 +115,25 @@ def audit_all_flow(labels: list[str], effort: Effort, data: str) -> dict[str, An
 
 
 @task(name="gate", cache_policy=NO_CACHE, persist_result=False)
-def _gate(labels: list[str], effort: Effort, folder: DataFolder) -> dict[str, Any] | None:
+def _gate(labels: list[str], effort: Effort, folder: DataFolder) -> JsonObject | None:
     """Holds the audits against the baseline; None where there is none."""
     place, store = baseline.place_in(folder, SUITE), Store(folder.results)
     recorded = baseline.read(place)
     if recorded is None:
         return None
     outcomes = {label: stored_outcome(store.path(AUDIT, key_of(label, effort))) for label in labels}
-    now = baseline.record_audits(SUITE, {label: found for label, found in outcomes.items() if found is not None})
-    asked = [cell for cell in recorded.cells if cell.label in labels or cell.label not in subjects()]
-    return gate.told(place, recorded.model_copy(update={"cells": asked}), now)
+    now = baseline.record_audits(SUITE, {label: outcome for label, outcome in outcomes.items() if outcome is not None})
+    cells = [cell for cell in recorded.cells if cell.label in labels or cell.label not in subjects()]
+    return gate.told(place, recorded.model_copy(update={"cells": cells}), now)
 
 
-def audit_all(labels: list[str], effort: Effort, data: str, resources: Resources | None = None) -> dict[str, Any]:
+def audit_all(labels: list[str], effort: Effort, data: str, resources: Resources | None = None) -> JsonObject:
     """Runs the flow on the chosen resources, processes, one a core, for None; `alarm` is its alarm in one line, or None."""
     runner = task_runner(resources or Resources(), Executor.PROCESSES, __name__)
     return with_alarm(lambda: audit_all_flow.with_options(task_runner=runner)(labels, effort, data))
 
 
-def _record(label: str, effort: Effort, entry: dict[str, Any], place: Path) -> CellRecord:
+def _record(label: str, effort: Effort, entry: JsonObject, place: Path) -> CellRecord:
     return CellRecord(
         run_key=key_of(label, effort),
         name=label,

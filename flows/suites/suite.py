@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from prefect import flow, task
 from prefect.cache_policies import NO_CACHE
@@ -17,15 +16,16 @@ from bandana.flows.results import baseline, old_results
 from bandana.flows.results.gate import in_report, told
 from bandana.flows.results.report import report
 from bandana.flows.running.executors import Resources
-from bandana.flows.suites.alarms import Findings, conclude, with_alarm
+from bandana.flows.suites.alarms import AlarmRaised, Findings, conclude, with_alarm
 from bandana.flows.suites.step_flows import audit, benchmark
+from bandana.flows.texts.json_text import JsonObject
 
 STEPS = ("benchmark", "audit", "gate", "report")
 """Steps of the core; annexes add others."""
 
 
 @task(name="gate", cache_policy=NO_CACHE, persist_result=False)
-def _gate(plan: Plan, spec_text: str, data: str) -> dict[str, Any]:
+def _gate(plan: Plan, spec_text: str, data: str) -> JsonObject:
     """Holds what is in the store against the baseline."""
     folder, spec = DataFolder(Path(data)), plan.spec
     place = baseline.place_of(spec, folder)
@@ -39,7 +39,7 @@ def _gate(plan: Plan, spec_text: str, data: str) -> dict[str, Any]:
 @flow(name="suite", persist_result=False)
 def suite_flow(
     plan: Plan, spec_text: str, data: str, steps: list[str], resources: Resources | None = None
-) -> dict[str, Any] | State[Any]:
+) -> JsonObject | State[AlarmRaised]:
     """Runs the named steps of a plan whose data are bound; fails if an audit did not pass, or the gate found worse numbers.
 
     Steps are any of benchmark, audit, gate, report, and those of annexes, such as `fresh` of a night, in the order to run
@@ -51,7 +51,7 @@ def suite_flow(
     """
     folder, spec = DataFolder(Path(data)), plan.spec
     folder.sweep()
-    done: dict[str, Any] = {"audits": [], "gate": None, "files": {}, "fresh": []}
+    done: JsonObject = {"audits": [], "gate": None, "files": {}, "fresh": []}
     has_baseline = baseline.read(baseline.place_of(spec, folder)) is not None  # a bad one is told at once
     if folder.results.is_dir():
         old_results.find_in(plan.played, steps, folder).tell(folder.results)
@@ -71,10 +71,10 @@ def suite_flow(
             raise ValueError(f"step must be one of {', '.join([*STEPS, *added])}, got {step!r}")
     if set(steps) == {"report"}:
         return done  # shown again, and nothing new to raise an alarm about
-    found = done["gate"] or {"rows": [], "notes": []}
-    return conclude(Findings(spec.name, done["audits"], found["rows"], found["notes"], done["files"], done["fresh"]), done)
+    gate = done["gate"] or {"rows": [], "notes": []}
+    return conclude(Findings(spec.name, done["audits"], gate["rows"], gate["notes"], done["files"], done["fresh"]), done)
 
 
-def suite(plan: Plan, spec_text: str, data: str, steps: list[str], resources: Resources | None = None) -> dict[str, Any]:
+def suite(plan: Plan, spec_text: str, data: str, steps: list[str], resources: Resources | None = None) -> JsonObject:
     """Runs the flow; what it found is returned also where it raised an alarm, under `alarm` in one line, else None."""
     return with_alarm(lambda: suite_flow(plan, spec_text, data, steps, resources))

@@ -46,14 +46,14 @@ def tune(spec: Spec, trials: Mapping[float, Plan], data: str, resources: Resourc
     for place, cell in enumerate(first):
         finals = [summarize_cell(cells[value][place], store)["finals"] for value in tuning.values]
         if _is_private(cell):
-            means = [float(found.mean()) for found in finals]
+            means = [float(regrets.mean()) for regrets in finals]
             chosen[cell.name] = known.get(cell.name) or tuning.values[book_keeper().choose(cell, means)]
             tried[cell.name] = [Tried(value=value, mean=None, low=None, high=None) for value in tuning.values]
         else:
-            ends = [mean_interval(found)._asdict() for found in finals]
+            ends = [mean_interval(regrets)._asdict() for regrets in finals]
             tried[cell.name] = [
-                Tried(value=value, **{name: float(end) for name, end in found.items()})
-                for value, found in zip(tuning.values, ends, strict=True)
+                Tried(value=value, **{name: float(end) for name, end in interval.items()})
+                for value, interval in zip(tuning.values, ends, strict=True)
             ]
             chosen[cell.name] = choose(tried[cell.name])
     rules = [RULE, *([PRIVATE_RULE.format(epsilon=tuning.epsilon)] if tuning.epsilon is not None else [])]

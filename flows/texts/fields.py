@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from functools import cache
-from typing import Annotated, Any, TypeVar, get_args
+from typing import Annotated, TypeVar, get_args
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
@@ -16,22 +16,22 @@ MOST = 10**15
 """The largest count: a float knows it exactly, and so does every product of a few with an array's index."""
 
 
-def _numbers(value: Any, place: str = "") -> Any:
+def _numbers(value: object, place: str = "") -> object:
     """Numbers that were written as text, in lists too, such as 1e5, which YAML takes for text because it has no dot.
 
     Refuses true and false, which pydantic takes for 1 and 0, and 1_000, which it takes for 1000.
     """
     if isinstance(value, list):
         return [_numbers(item, f"{place}.{i}".lstrip(".")) for i, item in enumerate(value)]
-    said = f"{place}: " if place else ""
+    prefix = f"{place}: " if place else ""
     if isinstance(value, bool):
-        raise ValueError(f"{said}must be a number, got {str(value).lower()}")
+        raise ValueError(f"{prefix}must be a number, got {str(value).lower()}")
     if isinstance(value, str):
         try:
             return number(value)
         except ValueError as error:
             if "_" in value:
-                raise ValueError(f"{said}{error}") from None
+                raise ValueError(f"{prefix}{error}") from None
     return value
 
 
@@ -51,7 +51,7 @@ Delta = Annotated[float, Field(gt=0, le=MOST_DELTA), NoTruth]
 Order = Annotated[float, Field(gt=1, le=MOST_LEVEL), NoTruth]
 Count = Annotated[int, Field(ge=1, le=MOST), NoTruth]
 Actions = Annotated[int, Field(ge=2, le=10_000), NoTruth]
-"""How many actions, arms or points there are to choose from."""
+"""Number of actions, arms or points there are to choose from."""
 States = Annotated[int, Field(ge=2, le=200), NoTruth]
 Steps = Annotated[int, Field(ge=1, le=1_000), NoTruth]
 Dimension = Annotated[int, Field(ge=1, le=1_000), NoTruth]
@@ -59,12 +59,12 @@ MOST_POINTS, MOST_FEATURES, MOST_ENTRIES = 4_096, 10_000, 10**6
 """The largest pool of points, of which every pair has a kernel; number of features of a kernel; and table of a process."""
 Points = Annotated[int, Field(ge=1, le=MOST_POINTS), NoTruth]
 Choices = Annotated[int, Field(ge=2, le=MOST_POINTS), NoTruth]
-"""How many points of a pool there are to choose from."""
+"""Number of points of a pool there are to choose from."""
 _EXPONENT = re.compile(r"[-+]?[0-9.]+e[-+]?[0-9]+", re.I)
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
 
 
-def _several(value: Any) -> Any:
+def _several(value: object) -> object:
     """One value where a list is also allowed."""
     return value if isinstance(value, list) else [value]
 
@@ -79,7 +79,7 @@ def distinct(values: list[T]) -> list[T]:
 OneOrSeveral = Annotated[list[T], BeforeValidator(_several), Field(min_length=1), AfterValidator(distinct)]
 
 
-def _number(value: Any) -> Any:
+def _number(value: object) -> object:
     """YAML reads 1e-5 as text, because it has no dot."""
     return float(value) if isinstance(value, str) and _EXPONENT.fullmatch(value) else value
 
@@ -95,7 +95,7 @@ class Strict(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _reads_numbers(cls, given: Any) -> Any:
+    def _reads_numbers(cls, given: object) -> object:
         """Reads numbers where numbers are asked for, in lists too."""
         if not isinstance(given, Mapping):
             return given
@@ -108,12 +108,12 @@ def _numeric_fields(model: type[BaseModel]) -> tuple[str, ...]:
     kinds = {name: set(_kinds(field.annotation)) for name, field in model.model_fields.items()}
     return tuple(
         name
-        for name, found in kinds.items()
-        if found & {int, float} and not found & {bool, str} and not any(issubclass(kind, BaseModel) for kind in found)
+        for name, allowed in kinds.items()
+        if allowed & {int, float} and not allowed & {bool, str} and not any(issubclass(kind, BaseModel) for kind in allowed)
     )
 
 
-def _kinds(annotation: Any) -> Iterator[type]:
+def _kinds(annotation: object) -> Iterator[type]:
     """The types that a type consists of."""
     if isinstance(annotation, type) and not get_args(annotation):
         yield annotation
@@ -122,7 +122,7 @@ def _kinds(annotation: Any) -> Iterator[type]:
 
 
 class Labelled(Strict):
-    """What may be called something else than what it is."""
+    """Base of what may be called something else than what it is."""
 
     label: Annotated[str | None, Field(pattern=NAME, max_length=40)] = Field(
         None, description="Label in cells and reports; needed only to tell two of one kind apart."

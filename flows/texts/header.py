@@ -61,7 +61,7 @@ def read_header(row: Sequence[str], where: Path, shows_values: bool) -> tuple[st
 
 
 def _could_be_value(name: str) -> bool:
-    """Whether a name could be what a user gave, so that a file without a header would publish its first user.
+    """True if a name could be what a user gave, so that a file without a header would publish its first user.
 
     A name begins with a letter: numbers do not, with whatever sign, currency, percent or separator, nor do dates, times and
     telephone numbers, and neither does `10 mg`, which is an action's name as often as a value (`dose 10 mg` is one). Of

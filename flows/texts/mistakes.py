@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
 
 import yaml
 from pydantic import BaseModel
+from pydantic_core import ErrorDetails
 
 from bandana.privacy_core.checks import suggestion
 
@@ -60,7 +60,7 @@ def printable(text: str) -> str:
     return "".join(character if character.isprintable() else repr(character)[1:-1] for character in text)
 
 
-def shown(value: Any) -> str:
+def shown(value: object) -> str:
     """A value as a message repeats it: in one line of at most 60 characters."""
     try:
         return shortened(repr(value))
@@ -68,14 +68,14 @@ def shown(value: Any) -> str:
         return "a number of thousands of digits"
 
 
-def explain_all(items: Sequence[Any], tree: yaml.Node | None, source: str) -> str:
+def explain_all(items: Sequence[ErrorDetails], tree: yaml.Node | None, source: str) -> str:
     """Every mistake, a line each; the first twenty of very many."""
     lines = [explain(item, tree, source) for item in items[:_MOST_MISTAKES]]
     more = len(items) - len(lines)
     return "\n".join([*lines, *([f"{source}: {more} more mistakes of this kind"] if more else [])])
 
 
-def explain(item: Any, tree: yaml.Node | None, source: str) -> str:
+def explain(item: ErrorDetails, tree: yaml.Node | None, source: str) -> str:
     """One mistake: file, line, field, what is wrong, and the value."""
     node, line, path = tree, 1, ""
     message = plain(item)
@@ -120,7 +120,7 @@ def unknown(what: str, name: object, options: Sequence[str], listing: str) -> st
     return f"unknown {what} {shown(name)}{suggestion(name, options) or ';'} {known}"
 
 
-def _unknown_kind(item: Any, name: str) -> str:
+def _unknown_kind(item: ErrorDetails, name: str) -> str:
     """An environment whose kind is missing, or none of those known."""
     if "expected_tags" not in item["ctx"]:
         return "this field is required; `bandana schema` shows all kinds"
@@ -128,7 +128,7 @@ def _unknown_kind(item: Any, name: str) -> str:
     return unknown(name, item["input"][name], options, "`bandana schema`")
 
 
-def plain(item: Any) -> str:
+def plain(item: ErrorDetails) -> str:
     """The message of one of pydantic's mistakes in our words, without the value."""
     message = " ".join(item["msg"].removeprefix("Value error, ").split())
     return _PLAINER.get(item["type"], message.replace("Input should be", "must be"))
@@ -144,7 +144,7 @@ def line_of(place: Sequence[str | int], tree: yaml.Node | None, source: str) -> 
     return f"{source}:{line}: "
 
 
-def _child(node: yaml.Node | None, part: Any) -> tuple[yaml.Node, int] | None:
+def _child(node: yaml.Node | None, part: str | int) -> tuple[yaml.Node, int] | None:
     if isinstance(node, yaml.MappingNode):
         for key, value in node.value:
             if key.value == str(part):

@@ -54,12 +54,12 @@ def read(text: str, source: str) -> tuple[yaml.Node, Any]:
     return tree, _value(tree, "", source)
 
 
-def _check_size(events: Iterator[Any], source: str) -> None:
+def _check_size(events: Iterator[yaml.Event], source: str) -> None:
     """Counts nodes as they would be after every alias is replaced by what it stands for, and how deep they lie."""
     open_nodes: list[list[Any]] = []  # anchor and number of nodes of each collection that is not at its end
     sizes: dict[str, int] = {}
 
-    def count(event: Any, n_nodes: int) -> None:
+    def count(event: yaml.Event, n_nodes: int) -> None:
         if open_nodes:
             open_nodes[-1][1] += n_nodes
         if n_nodes > _MOST_NODES or (open_nodes and open_nodes[-1][1] > _MOST_NODES):
@@ -90,8 +90,8 @@ def _mistake(event: Any, source: str, message: str) -> SpecError:
     return SpecError(f"{source}:{event.start_mark.line + 1}: {message}")
 
 
-def _value(node: yaml.Node, field: str, source: str) -> Any:
-    """What a node says; `field` is its place, such as `environment.means[1]`."""
+def _value(node: yaml.Node, field: str, source: str) -> object:
+    """Value of a node; `field` is its place, such as `environment.means[1]`."""
     if isinstance(node, yaml.ScalarNode):
         return _scalar(node, field, source)
     if isinstance(node, yaml.SequenceNode):
@@ -101,10 +101,10 @@ def _value(node: yaml.Node, field: str, source: str) -> Any:
     return _mapping(node, field, source)
 
 
-def _mapping(node: Any, field: str, source: str) -> dict[Any, Any]:
-    found: dict[Any, Any] = {}
-    merged: dict[Any, Any] = {}
-    lines: dict[Any, int] = {}
+def _mapping(node: yaml.Node, field: str, source: str) -> dict[object, object]:
+    entries: dict[object, object] = {}
+    merged: dict[object, object] = {}
+    lines: dict[object, int] = {}
     for key_node, value_node in node.value:
         line = key_node.start_mark.line + 1
         if key_node.tag == _MERGE:
@@ -125,17 +125,17 @@ def _mapping(node: Any, field: str, source: str) -> dict[Any, Any]:
                 f"{source}:{line}: {field or 'spec'}: the name of a field is printable, got {shortened(repr(key))}"
             )
         lines[key] = line
-        found[key] = _value(value_node, f"{field}.{key}".lstrip("."), source)
-    return {**merged, **found}
+        entries[key] = _value(value_node, f"{field}.{key}".lstrip("."), source)
+    return {**merged, **entries}
 
 
-def _scalar(node: Any, field: str, source: str) -> Any:
+def _scalar(node: yaml.ScalarNode, field: str, source: str) -> object:
     text = str(node.value)
     where = f"{source}:{node.start_mark.line + 1}: {shortened(field) or 'spec'}:"
     if len(text) > _LONGEST:
         raise SpecError(f"{where} a value has at most {_LONGEST:,} characters, got {len(text):,}: {shortened(repr(text))}")
-    if found := _UNREADABLE.search(text):
-        raise SpecError(f"{where} a value is text without control characters, got {found.group()!r} in it")
+    if match := _UNREADABLE.search(text):
+        raise SpecError(f"{where} a value is text without control characters, got {match.group()!r} in it")
     if node.tag == f"{_TAG}null" and text.lower() not in ("", "~", "null"):
         raise SpecError(f"{where} must be nothing, got {shortened(repr(text))}")
     if node.tag == _MERGE or (node.tag == f"{_TAG}value" and text == "="):
@@ -157,7 +157,7 @@ def _scalar(node: Any, field: str, source: str) -> Any:
         raise SpecError(f"{where} must be {_READ[node.tag]}, got {shortened(repr(text))}") from None
 
 
-def _check_tag(node: Any, expected: str, field: str, source: str) -> None:
+def _check_tag(node: yaml.Node, expected: str, field: str, source: str) -> None:
     if node.tag != expected:
         where = f"{source}:{node.start_mark.line + 1}: {shortened(field) or 'spec'}:"
         raise SpecError(f"{where} the tag {shortened(repr(node.tag))} is not read here: leave it out")

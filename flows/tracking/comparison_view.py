@@ -116,7 +116,7 @@ def comparison_state() -> dict[str, Any]:
 _SEARCH_FIELDS = (
     "searchFilter", "orderByKey", "orderByAsc", "startTime", "lifecycleFilter", "modelVersionFilter", "datasetsFilter",
 )  # fmt: skip
-"""What MLflow keeps in the address of an experiment's page, and not in the browser's storage."""
+"""Fields that MLflow keeps in the address of an experiment's page, and not in the browser's storage."""
 
 
 def search_fields(state: Mapping[str, Any]) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""What a run holds: parameters, tags, metrics, curves, its data set and its artifacts, each written once."""
+"""Contents of a run: parameters, tags, metrics, curves, its data set and its artifacts, each written once."""
 
 from __future__ import annotations
 
@@ -155,8 +155,8 @@ def run_tags(tags: Mapping[str, Any]) -> list[RunTag]:
 def _tell_kept(record: CellRecord, data: Any, params: Mapping[str, str], metrics: Mapping[str, float]) -> None:
     """Warns of values that an existing run keeps although new ones differ: a run must be one consistent record."""
     changed = [k for k, v in params.items() if k in data.params and data.params[k] != v]
-    told = {k: v for k, v in metrics.items() if k not in record.fills}
-    changed += [k for k, v in told.items() if not math.isclose(data.metrics.get(k, v), v, rel_tol=1e-6)]
+    checked = {k: v for k, v in metrics.items() if k not in record.fills}
+    changed += [k for k, v in checked.items() if not math.isclose(data.metrics.get(k, v), v, rel_tol=1e-6)]
     changed += [k for k, v in record.tags.items() if data.tags.get(k, str(v)) != str(v)[:TAG_LENGTH]]
     if changed:
         _log.warning(

@@ -32,8 +32,8 @@ def with_links(text: str, links: Mapping[str, str]) -> str:
 
 def described_anew(text: str, before: str, experiment_id: str) -> str:
     """An experiment's new description with the line of links that its page has already."""
-    found = _LINE.search(before)
-    return with_links(text, _compared(experiment_id)) if found is None else _with_line(text, found.group())
+    match = _LINE.search(before)
+    return with_links(text, _compared(experiment_id)) if match is None else _with_line(text, match.group())
 
 
 def _with_line(text: str, line: str) -> str:

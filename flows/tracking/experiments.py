@@ -21,7 +21,7 @@ _REFERENCE = "reference"
 
 
 class Known(NamedTuple):
-    """What the tracker remembers of a current run."""
+    """Memory of the tracker about a current run."""
 
     run_id: str
     name: str
@@ -29,7 +29,7 @@ class Known(NamedTuple):
     tags: Mapping[str, str]
 
     def holds(self, record: CellRecord) -> bool:
-        """Whether nothing of the record is to be written."""
+        """True if nothing of the record is to be written."""
         return record.digest in self.contents and record.provenance == record.made_of(self.tags)
 
 
@@ -57,19 +57,19 @@ class Experiments:
         if suite in self._experiments:
             return self._experiments[suite]
         with self._locks.hold(f"suite-{suite}"):
-            found = self._store.client.get_experiment_by_name(suite)
-            if found is None:
+            experiment = self._store.client.get_experiment_by_name(suite)
+            if experiment is None:
                 self._create(suite)
-                found = self._store.client.get_experiment_by_name(suite)
-        if found is None:
+                experiment = self._store.client.get_experiment_by_name(suite)
+        if experiment is None:
             raise TrackingError(f"MLflow did not keep the experiment {suite!r}: look at the server's log")
-        if found.lifecycle_stage != "active":
+        if experiment.lifecycle_stage != "active":
             raise TrackingError(
                 f"the experiment {suite!r} was deleted in MLflow; bring it back with "
-                f"`mlflow experiments restore --experiment-id {found.experiment_id}`, or rename the suite"
+                f"`mlflow experiments restore --experiment-id {experiment.experiment_id}`, or rename the suite"
             )
-        self._experiments[suite] = found
-        return found
+        self._experiments[suite] = experiment
+        return experiment
 
     def _create(self, suite: str) -> None:
         from mlflow.exceptions import MlflowException

@@ -84,7 +84,7 @@ async def _refuse(send: Send) -> None:
 
 
 def addition() -> str:
-    """What is added to the head of MLflow's page: a style sheet, the view as data, and the script."""
+    """Text that is added to the head of MLflow's page: a style sheet, the view as data, and the script."""
     state = comparison_state()
     view = json.dumps({"key": VIEW_KEY, "fields": search_fields(state), "state": state}).replace("<", "\\u003c")
     script = resources.files("bandana.flows.tracking").joinpath("first_screen.js").read_text(encoding="utf-8")
@@ -118,12 +118,12 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--host", required=True)
     parser.add_argument("--port", type=int, required=True)
-    asked = parser.parse_args()
+    arguments = parser.parse_args()
     # Its own remark on how MLflow is built: nothing that a user could do anything about.
     warnings.filterwarnings("ignore", message="starlette.middleware.wsgi is deprecated")
     import uvicorn
 
-    uvicorn.run(create_app(), host=asked.host, port=asked.port, log_level="warning", access_log=False)
+    uvicorn.run(create_app(), host=arguments.host, port=arguments.port, log_level="warning", access_log=False)
 
 
 if __name__ == "__main__":

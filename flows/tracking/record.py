@@ -1,4 +1,4 @@
-"""What MLflow keeps of one cell, as plain data that is checked before anything is written."""
+"""Record that MLflow keeps of one cell, as plain data that is checked before anything is written."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _KEY_NAME = re.compile(r"[A-Za-z0-9_./ :-]{1,250}")
 
 @dataclass(frozen=True)
 class CellRecord:
-    """What MLflow keeps of one cell: one algorithm with one set of parameters on one environment.
+    """Record that MLflow keeps of one cell: one algorithm with one set of parameters on one environment.
 
     Attributes:
       run_key: content hash of the cell; equal keys share one run.
@@ -93,7 +93,7 @@ def computing_time(tags: Mapping[str, str]) -> tuple[int, int] | None:
 
 
 def is_loggable(value: Any) -> bool:
-    """Whether a parameter says anything."""
+    """True if a parameter says anything."""
     return value is not None and not (isinstance(value, float) and not math.isfinite(value))
 
 
@@ -102,17 +102,17 @@ ACCOUNTED = ("privacy/mu_accounted", "privacy/epsilon_accounted")
 
 
 def audit_metrics(entry: Mapping[str, Any]) -> dict[str, float]:
-    """What MLflow keeps of an audit, of its entry in the report; without what is infinite.
+    """Metrics that MLflow keeps of an audit, of its entry in the report; without what is infinite.
 
     What is accounted stands there twice: noise that is printed for a horizon costs another mu in the audit's rounds than in
     the benchmark's.
     """
     controls, three = entry["controls"], {name: entry[name] for name in ("mu", "epsilon")}
-    found = {
+    metrics = {
         **{f"audit/{name}_{role}": three[name][role] for name in three for role in ("accounted", "measured")},
         "audit/controls_caught": sum(control["caught"] for control in controls),
         "audit/controls_planted": len(controls),
         "audit/smallest_factor": entry["measurement"]["smallest_factor"],
         **{f"privacy/{name}_{role}": three[name][role] for name in three for role in ("claimed", "accounted")},
     }
-    return {name: float(value) for name, value in found.items() if value is not None}
+    return {name: float(value) for name, value in metrics.items() if value is not None}

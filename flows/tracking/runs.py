@@ -89,30 +89,30 @@ class Runs:
 
     def _claim(self, experiment: Experiment, suite: str, role: str, record: CellRecord) -> tuple[Run, bool]:
         """The run to write to, and whether it was made just now."""
-        found = self._find(experiment.experiment_id, role, record.run_key)
-        if found is None:
+        run = self._find(experiment.experiment_id, role, record.run_key)
+        if run is None:
             made = self._create(experiment, suite, role, record)
             # A server has no lock to offer, and an answer that was lost is asked for twice: the oldest run stays.
             if self._store.address.kind == "sqlite":
                 return made, True
-            found = self._find(experiment.experiment_id, role, record.run_key)
-            if found is None or found.info.run_id == made.info.run_id:
+            run = self._find(experiment.experiment_id, role, record.run_key)
+            if run is None or run.info.run_id == made.info.run_id:
                 return made, True
             self._store.client.delete_run(made.info.run_id)
-        if found.info.status != "FINISHED":
-            found = self._resume(found, record)
-        return found, False
+        if run.info.status != "FINISHED":
+            run = self._resume(run, record)
+        return run, False
 
     def _find(self, experiment_id: str, role: str, run_key: str) -> Run | None:
-        found = self._store.client.search_runs(
+        runs = self._store.client.search_runs(
             [experiment_id],
             filter_string=f"tags.run_key = '{run_key}' and tags.role = '{role}'",
             order_by=["attributes.start_time ASC"],
         )
-        for twin in found[1:]:
+        for twin in runs[1:]:
             if twin.data.tags.get("current") == "true":
-                self.retire(twin.info.run_id, by=found[0].info.run_id)
-        return found[0] if found else None
+                self.retire(twin.info.run_id, by=runs[0].info.run_id)
+        return runs[0] if runs else None
 
     def _create(self, experiment: Experiment, suite: str, role: str, record: CellRecord) -> Run:
         tags = {

@@ -70,17 +70,17 @@ class Superseded:
             experiment_ids=list(suites),
             filter_string="tags.current = 'false' and tags.role = 'cell'",
         ) if suites else []  # fmt: skip
-        found, kept = [], Counter[str]()
+        superseded, kept = [], Counter[str]()
         for run in runs:
             if (why := self._why_kept(run, before_ms, evidence)) is not None:
                 kept[why] += 1
                 continue
             tags, files = run.data.tags, self._files(run)
             n_bytes = sum(path.stat().st_size for path in files)
-            found.append(
+            superseded.append(
                 OldRun(run.info.run_id, suites[run.info.experiment_id], run.info.run_name, tags["run_key"], n_bytes)
             )
-        return found, dict(kept)
+        return superseded, dict(kept)
 
     def remove(self, runs: Sequence[OldRun]) -> bool:
         """Removes runs, those that became current again meanwhile excepted; whether their rows and files are gone too."""
@@ -115,7 +115,7 @@ class Superseded:
         return [path for path in folder.rglob("*") if path.is_file()] if folder.is_absolute() else []
 
     def _purge(self, run: Run) -> None:
-        """What `mlflow gc` does with one deleted run."""
+        """Does what `mlflow gc` does with one deleted run."""
         from mlflow.store.artifact.artifact_repository_registry import get_artifact_repository
 
         repository: Any = get_artifact_repository(run.info.artifact_uri)

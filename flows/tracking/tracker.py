@@ -74,7 +74,7 @@ class Tracker:
 
     @staticmethod
     def check(data_dir: Path) -> None:
-        """Whether `open` can work, told at once: for commands, before a server or any work is started.
+        """Checks that `open` can work, at once: for commands, before a server or any work is started.
 
         Raises:
           SpecError: BANDANA_TRACKING_URI cannot be used.
@@ -95,19 +95,19 @@ class Tracker:
           TrackingError: the store cannot be written.
         """
         with self._store.explained(suite):
-            found = self._experiments.of(suite)
+            experiment = self._experiments.of(suite)
             with self._locks.hold(f"suite-{suite}"):  # MLflow fails when two writers add one tag at once
-                tags = self._store.client.get_experiment(found.experiment_id).tags
+                tags = self._store.client.get_experiment(experiment.experiment_id).tags
                 wanted = {
-                    NOTE: described_anew(description, tags.get(NOTE, ""), str(found.experiment_id)),
+                    NOTE: described_anew(description, tags.get(NOTE, ""), str(experiment.experiment_id)),
                     "mlflow.experimentKind": "custom_model_development",
-                    VIEW_TAG: encode_view(comparison_state(), created_ms=found.creation_time or 0),
+                    VIEW_TAG: encode_view(comparison_state(), created_ms=experiment.creation_time or 0),
                 }
                 for key, value in wanted.items():
                     # A server with users says at once, and not after hours of work, that a reader may not write.
                     if tags.get(key) != value or (self.address.user is not None and key == "mlflow.experimentKind"):
-                        self._store.client.set_experiment_tag(found.experiment_id, key, value)
-            return str(found.experiment_id)
+                        self._store.client.set_experiment_tag(experiment.experiment_id, key, value)
+            return str(experiment.experiment_id)
 
     def log_cell(self, suite: str, cell: CellRecord) -> str:
         """Writes a cell's run, or what its run does not hold yet, and returns the run's id.
@@ -160,13 +160,13 @@ class Tracker:
     def mark_baseline(self, suite: str, names: Collection[str]) -> int:
         """Tags the suite's current runs of these names, and no others, with `baseline` = true, and counts them."""
         with self._store.explained(suite):
-            found = self._store.client.get_experiment_by_name(suite)
-            if found is None:
+            active = self._store.client.get_experiment_by_name(suite)
+            if active is None:
                 return 0
-            current = self._experiments.current(found)
+            current = self._experiments.current(active)
             marked = {run.run_id for (role, _), run in current.items() if role == "cell" and run.name in names}
             tagged = pages(
-                self._store.client.search_runs, experiment_ids=[found.experiment_id], filter_string="tags.baseline = 'true'"
+                self._store.client.search_runs, experiment_ids=[active.experiment_id], filter_string="tags.baseline = 'true'"
             )
             before = {run.info.run_id for run in tagged}
             for run_id in before - marked:
@@ -202,14 +202,14 @@ class Tracker:
           TrackingError: the suite has no experiment yet.
         """
         with self._store.explained(suite):
-            found = self._store.client.get_experiment_by_name(suite)
-        if found is None:
+            experiment = self._store.client.get_experiment_by_name(suite)
+        if experiment is None:
             raise TrackingError(f"MLflow has no experiment {suite!r} yet: run the suite first")
         base = self.address.shown if self.address.kind == "http" else base
-        return f"{base.rstrip('/')}/{compare_page(found.experiment_id)}"
+        return f"{base.rstrip('/')}/{compare_page(experiment.experiment_id)}"
 
     def server_arguments(self, port: int = 5000) -> list[str]:
-        """What follows the Python interpreter to serve this store's pages, on the loopback interface only.
+        """Arguments after the Python interpreter to serve this store's pages, on the loopback interface only.
 
         The store's address is not among them but in `server_environment`: arguments are seen by every user of a machine.
 

@@ -51,18 +51,18 @@ def stored_audit(cell: Cell, store: Store) -> Outcome | None:
 
 
 def stored_outcome(path: Path) -> Outcome | None:
-    """What an evidence file holds; None where there is no whole one."""
+    """Outcome that an evidence file holds; None where there is no whole one."""
     try:
-        found = evidence.read(path)
+        document = evidence.read(path)
     except UnusableEvidence:
         return None
-    return found.outcome if found.sha256 == found.sha256_found else None
+    return document.outcome if document.sha256 == document.sha256_found else None
 
 
 def audit_cell(cell: Cell, store: Store) -> Outcome:
     """One audit with its controls; from the store if it is there."""
-    if (found := stored_audit(cell, store)) is not None:
-        return found
+    if (stored := stored_audit(cell, store)) is not None:
+        return stored
     if cell.environment.shows("values"):  # else no audit meets the rows of a file
         book_keeper().check_has_no_book(cell.environment)
     making = Making()
@@ -133,7 +133,7 @@ def audit_entry(cell: Cell, outcome: Outcome, *, is_anonymous: bool) -> dict[str
 
 
 def about_audits(table: str, probes: tuple[int, ...], seed: int, made: Mapping[str, Any] | None = None) -> dict[str, str]:
-    """What a reader needs to repeat an audit: the table that is replayed, probes, seeds, and what computes it.
+    """Facts that a reader needs to repeat an audit: the table that is replayed, probes, seeds, and what computes it.
 
     The last is that of `identity.made_by`, or None for the whole product.
     """

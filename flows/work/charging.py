@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from bandana.flows.annex import plugged
 from bandana.flows.plan.cells import Block, Cell
 from bandana.flows.plan.plan import Plan
-from bandana.flows.problems.environment import Environment
+from bandana.flows.problems.environment import Environment, EnvironmentFields
 from bandana.flows.texts.mistakes import BookError
 from bandana.privacy_core import Guarantee
 
@@ -39,7 +39,7 @@ class BookKeeper(Protocol):
     def check_affords(self, blocks: Iterable[Block], choices: Iterable[Cell] = ()) -> None:
         """Refuses blocks, and private choices of tuned values for cells, that do not fit into the budget together."""
 
-    def check_has_no_book(self, environment: Environment[Any]) -> None:
+    def check_has_no_book(self, environment: Environment[EnvironmentFields]) -> None:
         """Refuses a file without a book whose rows have one."""
 
     def choose(self, cell: Cell, regrets: Sequence[float]) -> int:
@@ -64,7 +64,7 @@ class NoBooks:
         for block in blocks:
             self.check_has_no_book(block.cell.environment)
 
-    def check_has_no_book(self, environment: Environment[Any]) -> None:
+    def check_has_no_book(self, environment: Environment[EnvironmentFields]) -> None:
         """Refuses an environment with a book."""
         if environment.item.book is not None:
             raise BookError(f"{environment.label} has a budget book, and no annex here keeps books")

@@ -22,15 +22,15 @@ def audit_of_own(cell: Cell, about: About) -> Outcome:
 
 
 def subject_of_own(cell: Cell) -> Audited:
-    """What `audit_of_own` audits."""
+    """Subject that `audit_of_own` audits."""
     return white_box.audited_as(_trial(cell), effort_of(cell))
 
 
 def audited_own(cell: Cell, about: About) -> Audited:
     """The same, with the words that its evidence says of it."""
-    found = subject_of_own(cell)
-    subject, notes = _words(cell, found.trial, about)
-    return replace(found, subject=subject, about=notes)
+    audited = subject_of_own(cell)
+    subject, notes = _words(cell, audited.trial, about)
+    return replace(audited, subject=subject, about=notes)
 
 
 def _words(cell: Cell, trial: Trial, about: About) -> tuple[dict[str, str], dict[str, str]]:

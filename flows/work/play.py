@@ -28,8 +28,8 @@ def benchmark_block(block: Block, store: Store) -> tuple[dict[str, np.ndarray], 
       arrays and description, see `replicates.play`; the description also holds the provenance: how the block came to be, and
       what it is a result of.
     """
-    if (found := store.load(BENCHMARK, block.key)) is not None:
-        return found
+    if (stored := store.load(BENCHMARK, block.key)) is not None:
+        return stored
     making, charged = Making(), book_keeper().charge(block)
     if charged is None:
         arrays, description = replicates.play(block)
@@ -56,5 +56,5 @@ def _play_charged(block: Block, charged: Charged) -> tuple[dict[str, np.ndarray]
 
 
 def is_played(block: Block, store: Store) -> bool:
-    """Whether the block's result lies in the store; a damaged one is found, and computed again, when it is read."""
+    """True if the block's result lies in the store; a damaged one is found, and computed again, when it is read."""
     return store.path(BENCHMARK, block.key).exists()

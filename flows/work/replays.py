@@ -28,14 +28,14 @@ from bandana.privacy_core import Guarantee, PureDP
 if TYPE_CHECKING:
     from bandana.audits.subjects import Subject
     from bandana.flows.plan.cells import Cell
-    from bandana.flows.problems.environment import Environment
+    from bandana.flows.problems.environment import Environment, EnvironmentFields
 
 About = Callable[[str, tuple[int, ...], int], dict[str, str]]
 """Table, probes and seed -> what a reader needs to repeat an audit."""
 
 
 KeepPart = Callable[[Mapping[str, Any], Callable[[], Outcome]], Outcome]
-"""What a part of an audit depends on beside the cell's own facts, and what makes it -> the part, kept or made now."""
+"""Facts that a part of an audit depends on beside the cell's own, and what makes it -> the part, kept or made now."""
 
 
 def audit_of(cell: Cell, about: About, keep_part: KeepPart = lambda facts, make: make()) -> Outcome:
@@ -53,26 +53,26 @@ def audit_of(cell: Cell, about: About, keep_part: KeepPart = lambda facts, make:
 
 
 def effort_of(cell: Cell) -> Effort:
-    """How hard a cell's audit looks."""
-    asked = cell.audit
-    return Effort(asked.replays, asked.confidence, asked.delta, asked.examples, cell.spec.seed)
+    """Effort of a cell's audit."""
+    audit = cell.audit
+    return Effort(audit.replays, audit.confidence, audit.delta, audit.examples, cell.spec.seed)
 
 
 def audited_cell(cell: Cell, about: About) -> Audited:
     """All that a catalog algorithm's cell is audited as, with the words that its evidence says of it."""
-    found = with_places(subject_of_cell(cell), effort_of(cell))
-    table, probes = found.trial.table, found.trial.probes
+    audited = with_places(subject_of_cell(cell), effort_of(cell))
+    table, probes = audited.trial.table, audited.trial.probes
     words = f"{data_of(cell.environment, table.n_actions)}{_played_with(cell, *_settings(cell, table))}"
     subject = {"kind": "catalog", "name": cell.name, "source": cell.entry.source}
-    return replace(found, subject=subject, about=about(words, probes, cell.spec.seed))
+    return replace(audited, subject=subject, about=about(words, probes, cell.spec.seed))
 
 
 def audited_subject(subject: Subject, effort: Effort, about: About) -> Audited:
     """All that a subject of the audit of everything is audited as, with the words that its evidence says of it."""
     trial = subject.trial
-    found = with_places(Audited(trial, subject.at_test_budget, subject.controls), effort)
+    audited = with_places(Audited(trial, subject.at_test_budget, subject.controls), effort)
     words = {"kind": "catalog", "name": subject.label, "source": subject.source}
-    return replace(found, subject=words, about=about(str(trial.table), trial.probes, effort.seed))
+    return replace(audited, subject=words, about=about(str(trial.table), trial.probes, effort.seed))
 
 
 def _audit(subject: Audited, effort: Effort, recall: Recall = lambda planted, make: make()) -> Outcome:
@@ -88,7 +88,7 @@ def _audit(subject: Audited, effort: Effort, recall: Recall = lambda planted, ma
 
 
 def subject_of_cell(cell: Cell) -> Audited:
-    """What is audited of a catalog algorithm's cell."""
+    """Subject that is audited of a catalog algorithm's cell."""
     table = cell.environment.audit_table()
     main, near, promised = _settings(cell, table)
     controls = CONTROLS.get(cell.entry.label, GENERIC)
@@ -123,8 +123,8 @@ def _settings(cell: Cell, table: Table) -> tuple[Settings, Settings | None, Guar
     return main, at_test_budget(cell.entry, main, table), None
 
 
-def data_of(environment: Environment[Any], n_actions: int) -> str:
-    """What is replayed, in words."""
+def data_of(environment: Environment[EnvironmentFields], n_actions: int) -> str:
+    """Description of what is replayed, in words."""
     name = environment.describe()["name"]
     data = f" of {name}" if environment.shows("values") else ", drawn at random: the data are private"
     what = "arms" if environment.has_arms else "actions"
@@ -138,17 +138,17 @@ def audit_of_subject(subject: Subject, effort: Effort, about: About) -> Outcome:
 
 def _played_with(cell: Cell, main: Settings, near: Settings | None, promised: Guarantee | None) -> str:
     """The parameters that replays change, at the claimed and at the test budget, and the claim at which that one is."""
-    told = [_changed(cell, main), "" if near is None else _changed(cell, near)]
-    found = f"; replays play with {told[0]}" if told[0] else ""
+    changes = [_changed(cell, main), "" if near is None else _changed(cell, near)]
+    words = f"; replays play with {changes[0]}" if changes[0] else ""
     if near is not None:
-        also = f", with {told[1]}" if told[1] and told[1] != told[0] else ""
-        found += f"; at the test budget as {promised or near.privacy}{also}"
-    return found
+        also = f", with {changes[1]}" if changes[1] and changes[1] != changes[0] else ""
+        words += f"; at the test budget as {promised or near.privacy}{also}"
+    return words
 
 
 def _changed(cell: Cell, played: Settings) -> str:
-    asked = cell.settings.parameters
-    changed = {name: value for name, value in played.parameters.items() if value != asked[name]}
+    given = cell.settings.parameters
+    changed = {name: value for name, value in played.parameters.items() if value != given[name]}
     return ", ".join(f"no {name}" if value is None else f"{name} = {value:.4g}" for name, value in changed.items())
 
 

@@ -55,8 +55,8 @@ def play(block: Block, reserved: Guarantee | None = None) -> tuple[dict[str, np.
     stream = environment.stream(block.reward_seed)
     grid = log_grid(horizon)
     if cell.is_expected:
-        found = environment.reference_curves(stream, grid, block.n_reps)[cell.entry.name]
-        curves = {"grid": grid, "regret": found, "mu_spent": np.full(len(grid), np.inf)}
+        lost = environment.reference_curves(stream, grid, block.n_reps)[cell.entry.name]
+        curves = {"grid": grid, "regret": lost, "mu_spent": np.full(len(grid), np.inf)}
         curves |= environment.reference_policy(cell.entry.name, block.n_reps)
         return curves, {"noise": NoNoise.name, "mu": None, "pure": None}
     ledger = LiveLedger(block.n_reps, _noise(block), reserved, n_records=horizon)

@@ -1,1 +1,1 @@
-"""What releases cost: events, their composition, and the guarantees that follow."""
+"""Cost of releases: events, their composition, and the guarantees that follow."""

@@ -143,8 +143,8 @@ def _solve(spent: Callable[[float], float], limit: float) -> float:
         low, high = high, 2 * high
     while spent(low) <= limit:
         low, high = low / 2, low
-    found = float(brentq(lambda log: spent(math.exp(log)) - limit, math.log(low), math.log(high), xtol=1e-10))
-    multiplier, step = math.exp(found) * _NEVER_LESS, 1e-12
+    log_multiplier = float(brentq(lambda log: spent(math.exp(log)) - limit, math.log(low), math.log(high), xtol=1e-10))
+    multiplier, step = math.exp(log_multiplier) * _NEVER_LESS, 1e-12
     while spent(multiplier) > limit:
         multiplier, step = multiplier * (1 + step), 4 * step
     return multiplier

@@ -35,7 +35,7 @@ _MANY = 64
 
 
 class Sequence(NamedTuple):
-    """Which sequence of carried rows a charge belongs to: its label, and what encodes its rows, if it is known."""
+    """Sequence of carried rows that a charge belongs to: its label, and what encodes its rows, if it is known."""
 
     label: str
     columns: Factorization | None
@@ -164,7 +164,7 @@ class Book:
             yield Touched(events[kind], rep, start, stop, sequences[sequence], first)
 
     def most_costly(self) -> list[Counter[Event]]:
-        """What `worst` answers if no record was charged twice: of each family of events the most costly, once."""
+        """Answer of `worst` if no record was charged twice: of each family of events the most costly, once."""
         families = (GaussianEvent, ConcentratedEvent, LaplaceEvent, PureEvent, BoundedRangeEvent)
         kept: list[list[Event]] = [[event for event in self._kinds if isinstance(event, family)] for family in families]
         # Of two randomized responses with different numbers of options neither need be the more costly one.
@@ -221,7 +221,7 @@ class Book:
             paid = cost[rows["kind"]] * times
             # Long doubles: after 1e6 additions and as many subtractions, 13 digits are right.
             totals.append(np.cumsum(np.concatenate([paid, -paid])[order]))
-        found = []
+        worst = []
         for place in _unsurpassed(totals):
             key = int(keys[order[place]])
             at, record = key // reach, (key % reach) // 2
@@ -232,8 +232,8 @@ class Book:
             ):
                 if count:
                     counts[event] += round(count)
-            found.append(counts)
-        return found
+            worst.append(counts)
+        return worst
 
     def _told_apart(self, n_edges: int) -> list[Event]:
         """The event that stands for each kind: itself, as long as the running sums of all kinds fit into memory.

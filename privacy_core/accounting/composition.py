@@ -1,4 +1,4 @@
-r"""What the events on one record compose to, for those that do not compose to one Gaussian.
+r"""Composition of the events on one record, for those that do not compose to one Gaussian.
 
 Each function is an upper bound that is valid by itself, so that callers may take the smallest. They are
 
@@ -163,10 +163,10 @@ def _distribution(events: Events) -> Any:
         return None
     from dp_accounting.pld import pld_pmf, privacy_loss_distribution
 
-    found = privacy_loss_distribution.identity(value_discretization_interval=_GRID)
+    distribution = privacy_loss_distribution.identity(value_discretization_interval=_GRID)
     if mu:  # all Gaussian events are one
         gaussian_loss = privacy_loss_distribution.from_gaussian_mechanism(1 / mu, value_discretization_interval=_GRID)
-        found = found.compose(gaussian_loss)
+        distribution = distribution.compose(gaussian_loss)
     for event, count in events:
         if isinstance(event, LaplaceEvent):
             one = privacy_loss_distribution.from_laplace_mechanism(
@@ -180,17 +180,17 @@ def _distribution(events: Events) -> Any:
             )
         else:
             continue
-        found = found.compose(one.self_compose(count))
-    return found
+        distribution = distribution.compose(one.self_compose(count))
+    return distribution
 
 
 def pld_epsilon(events: Events, delta: float) -> float:
     """Epsilon by the privacy loss distribution; infinite where that is not to be relied on."""
-    found = _distribution(events) if delta >= PLD_DELTA else None
-    return math.inf if found is None else max(0.0, float(found.get_epsilon_for_delta(delta)))
+    distribution = _distribution(events) if delta >= PLD_DELTA else None
+    return math.inf if distribution is None else max(0.0, float(distribution.get_epsilon_for_delta(delta)))
 
 
 def pld_delta(events: Events, epsilon: float) -> float:
     """The same for delta, never below the smallest at which it is relied on; 1 where there is no distribution."""
-    found = _distribution(events)
-    return 1.0 if found is None else max(PLD_DELTA, float(found.get_delta_for_epsilon(epsilon)))
+    distribution = _distribution(events)
+    return 1.0 if distribution is None else max(PLD_DELTA, float(distribution.get_delta_for_epsilon(epsilon)))

@@ -1,4 +1,4 @@
-"""What one noisy release costs the record that it touches."""
+"""Costs of one noisy release to the record that it touches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-r"""Which matrices a factorized sum uses: A = B C, C applied to the data, noise added, B applied to what was released.
+r"""Matrices of a factorized sum: A = B C, C applied to the data, noise added, B applied to what was released.
 
 A is the (n, n) lower triangle of ones (prefix sums). One record stands in one row of the data, so a unit of it moves C
 x by a column of C: with every column of norm 1, Gaussian noise z of deviation 1/mu makes C x + z mu-GDP, exactly for a
@@ -134,7 +134,7 @@ class BufferedFactorization:
         The noise of the sum and of the decoder's buffers is a linear system driven by z, whose covariance is carried on.
         """
         n, omega = len(self.theta), np.array(self.omega)
-        covariance, found = np.zeros((n + 1, n + 1)), np.empty(self.n_steps)
+        covariance, variances = np.zeros((n + 1, n + 1)), np.empty(self.n_steps)
         move = np.eye(n + 1)
         move[:n, :n] = np.diag(self.theta) - omega
         enter = np.ones(n + 1)
@@ -142,8 +142,8 @@ class BufferedFactorization:
             move[n, :n] = -d * omega
             enter[n] = d
             covariance = move @ covariance @ move.T + np.outer(enter, enter)
-            found[t] = covariance[n, n]
-        return found
+            variances[t] = covariance[n, n]
+        return variances
 
 
 Factorization = DenseFactorization | BufferedFactorization
@@ -202,7 +202,7 @@ Buffers = tuple[tuple[float, ...], tuple[float, ...]]
 
 
 def digest(text: str) -> str:
-    """What `DIGEST` must be for a table with this text."""
+    """Value that `DIGEST` must have for a table with this text."""
     return sha256(text.encode()).hexdigest()[:16]
 
 
@@ -216,9 +216,9 @@ def _table() -> dict[int, list[Buffers]]:
     text = TABLE.read_text(encoding="ascii")
     if digest(text) != DIGEST:
         raise RuntimeError(f"{TABLE.name} was changed: its digest is {digest(text)}, not {DIGEST}; reinstall the package")
-    found: dict[int, list[Buffers]] = {}
+    table: dict[int, list[Buffers]] = {}
     for line in text.splitlines()[1:]:
         _, n_buffers, gaps, omega = line.split(",")
         numbers = tuple(map(float, gaps.split())), tuple(map(float, omega.split()))
-        found.setdefault(int(n_buffers), []).append(numbers)
-    return found
+        table.setdefault(int(n_buffers), []).append(numbers)
+    return table

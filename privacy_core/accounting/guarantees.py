@@ -1,4 +1,4 @@
-"""What a mechanism promises: the privacy definitions, and the exact conversions between them.
+"""Promises of a mechanism: the privacy definitions, and the exact conversions between them.
 
 Every guarantee says between which data sets it holds (`relation`) and against whom (`trust`), answers
 `epsilon_at(delta)`, and converts to another definition by `pure()`, `gdp()`, `zcdp()`, `renyi(alpha)`, `approx(delta)`,
@@ -24,7 +24,7 @@ from bandana.privacy_core.checks import non_negative, order, positive, probabili
 
 
 class Relation(StrEnum):
-    """Which two data sets are neighbors."""
+    """Relation that says which two data sets are neighbors."""
 
     REPLACE_REWARD = "replace one reward"
     REPLACE_RECORD = "replace one record"
@@ -112,17 +112,17 @@ class _Promise(ABC):
         Raises:
           NoSuchConversion: it does not follow.
         """
-        found = self
+        guarantee = self
         if relation is not None and relation is not self.relation:
             steps = _FOLLOWS.get((self.relation, relation))
             if steps is None:
                 self._refuse(f"the relation {relation.value!r}", f"it holds for {self.relation.value!r}")
-            found = replace(found if steps == 1 else found._twice(), relation=relation)
+            guarantee = replace(guarantee if steps == 1 else guarantee._twice(), relation=relation)
         if trust is not None and trust is not self.trust:
             if _STRENGTH[trust] > _STRENGTH[self.trust]:
                 self._refuse(f"the {trust.value} model", f"it holds in the {self.trust.value} model")
-            found = replace(found, trust=trust)
-        return found
+            guarantee = replace(guarantee, trust=trust)
+        return guarantee
 
     @abstractmethod
     def _twice(self) -> Self:
@@ -131,8 +131,8 @@ class _Promise(ABC):
     def _scope(self) -> dict[str, Any]:
         return {"relation": self.relation, "trust": self.trust}
 
-    def _refuse(self, asked: str, why: str) -> NoReturn:
-        raise NoSuchConversion(f"{asked} does not follow from {self}: {why}")
+    def _refuse(self, wanted: str, why: str) -> NoReturn:
+        raise NoSuchConversion(f"{wanted} does not follow from {self}: {why}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-r"""How many records of a run one user may have, and what the worst such user pays.
+r"""Number of records of a run that one user may have, and what the worst such user pays.
 
 Let release i have cost b_i (its event on one record) and span S_i, and let a user own the records R. Replacing all of them
 is k_i = |R and S_i| replacements inside the span, so by the triangle inequality the exact value moves by k_i times the
@@ -30,7 +30,7 @@ from bandana.privacy_core.checks import at_least
 
 @dataclass(frozen=True, slots=True)
 class Participation:
-    """Which records of a run may be one user's.
+    """Declaration of which records of a run may be one user's.
 
     Attributes:
       most: records of one user, at most.
@@ -80,7 +80,7 @@ class Participation:
 
 
 class Paid(NamedTuple):
-    """What k records of a user pay together in one span, k = 0, 1, ..., most."""
+    """Cost of k records of a user together in one span, k = 0, 1, ..., most."""
 
     start: int
     stop: int
@@ -144,11 +144,11 @@ def enclosing(costs: FloatArray, parts: Sequence[FloatArray], capacity: int) -> 
 def _shared(first: FloatArray, second: FloatArray, most: int) -> FloatArray:
     """(k + 1,) the largest first[i] + second[j] with i + j at most k, for k up to `most`."""
     size = min(len(first) + len(second) - 1, most + 1)
-    found = np.zeros(size)
+    shared = np.zeros(size)
     for j, cost in enumerate(second[:size].tolist()):
         stop = min(size, j + len(first))
-        found[j:stop] = np.maximum(found[j:stop], cost + first[: stop - j])
-    return np.asarray(np.maximum.accumulate(found))
+        shared[j:stop] = np.maximum(shared[j:stop], cost + first[: stop - j])
+    return np.asarray(np.maximum.accumulate(shared))
 
 
 def most_paid(paid: Iterable[Paid], users: Participation) -> float | None:

@@ -57,12 +57,12 @@ def squared_sensitivities(factors: Factorization, most: int, gap: int) -> tuple[
     gram = overlaps(factors, gap * np.arange(fitting))
     # Of the leading k x k block of the matrix of products.
     sums = np.cumsum(np.cumsum(gram, axis=0), axis=1).diagonal()
-    found = np.concatenate([[0.0, 1.0], np.maximum.accumulate(sums)[1:] * _UP])
-    return tuple(np.minimum(found, counts[: fitting + 1] ** 2.0).tolist()) + (float(found[-1]),) * (most - fitting)
+    bounds = np.concatenate([[0.0, 1.0], np.maximum.accumulate(sums)[1:] * _UP])
+    return tuple(np.minimum(bounds, counts[: fitting + 1] ** 2.0).tolist()) + (float(bounds[-1]),) * (most - fitting)
 
 
 def is_log_convex(factors: Factorization) -> bool:
-    """Whether the lemma holds: c_1 <= c_0 = 1 and c_1^2 <= c_0 c_2.
+    """True if the lemma holds: c_1 <= c_0 = 1 and c_1^2 <= c_0 c_2.
 
     The square root's coefficients have the ratios 1/2, 3/4, 5/6, ...; those of buffers are, from c_1 on, sums of falling
     powers, which are log-convex.
@@ -83,9 +83,9 @@ def overlaps(factors: Factorization, steps: IntArray) -> FloatArray:
         columns = factors.encoder[:, steps]
         return np.asarray(columns.T @ columns)
     first, second = np.triu_indices(len(steps), 1)
-    found = np.eye(len(steps))
-    found[first, second] = found[second, first] = _products(factors, steps[first], steps[second])
-    return found
+    matrix = np.eye(len(steps))
+    matrix[first, second] = matrix[second, first] = _products(factors, steps[first], steps[second])
+    return matrix
 
 
 def _products(factors: BufferedFactorization, s: IntArray, t: IntArray) -> FloatArray:

@@ -53,7 +53,7 @@ def filterable(budget: Guarantee) -> Guarantee:
 
 
 def limit_of(budget: Guarantee) -> float:
-    """What the costs may add up to."""
+    """Limit on the sum of costs."""
     match budget:
         case GaussianDP(mu):
             return mu**2
@@ -80,7 +80,7 @@ def gdp_of(event: Event) -> float:
 
 
 def cost_of(event: Event, budget: Guarantee) -> float:
-    """What one event adds.
+    """Cost that one event adds.
 
     Under a GDP budget it is the square of `gdp_of`: for Laplace noise of epsilon = 1, 1.23 squared.
 
@@ -153,7 +153,7 @@ class _Level:
 
 
 class Spending:
-    """What every record of every replicate has spent of a budget.
+    """Expenses of every record of every replicate from a budget.
 
     One step function serves all replicates for as long as they are charged alike.
     """
@@ -189,5 +189,5 @@ class Spending:
 
 
 def exceeds(total: float, budget: Guarantee) -> bool:
-    """Whether a sum of costs is over the budget, beyond rounding."""
+    """True if a sum of costs is over the budget, beyond rounding."""
     return total > limit_of(budget) * _ROUNDING

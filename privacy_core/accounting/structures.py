@@ -1,4 +1,4 @@
-"""How releases touch a record: what the calibration of noise needs to know of a mechanism.
+"""Structures of how releases touch a record: what the calibration of noise needs to know of a mechanism.
 
 A structure answers which events touch the worst record if every noise multiplier is m times its own.
 """
@@ -25,7 +25,7 @@ Noise = type[GaussianEvent] | type[LaplaceEvent]
 
 
 class Structure(Protocol):
-    """Which events touch the worst record."""
+    """Events that touch the worst record."""
 
     def events(self, multiplier: float, noise: Noise) -> dict[Event, int]:
         """Event -> count, at the given noise multiplier and kind of noise."""
@@ -61,7 +61,7 @@ class Tree:
 
     @property
     def n_nodes(self) -> int:
-        """How many nodes hold the first record."""
+        """Number of nodes that hold the first record."""
         return int(self.n_steps).bit_length()
 
     def events(self, multiplier: float, noise: Noise) -> dict[Event, int]:

@@ -1,4 +1,4 @@
-"""How releases touch a user with several records: the structures that noise is calibrated to at the level of users."""
+"""Structures of how releases touch a user with several records, which noise is calibrated to at the level of users."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from bandana.privacy_core.checks import at_least
 
 @dataclass(frozen=True)
 class ByUsers:
-    """What touches the worst user, where `of` says what touches the worst record.
+    """Events that touch the worst user, where `of` says what touches the worst record.
 
     With `longest` known, a user's records are spread over several phases or steps as their separation asks; else all of
     them may lie in one, which costs m times what one record costs, for any structure. `calibrate(promise, ByUsers(...))`
@@ -62,7 +62,7 @@ class ByUsers:
 
 @lru_cache(maxsize=256)
 def _times(of: Structure, users: Participation, longest: int) -> float | None:
-    """How many times the rho of the worst record a user pays at most; None where nothing better than m^2 is known."""
+    """Returns the times the rho of the worst record a user pays at most; None where nothing better than m^2 is known."""
     match of:
         case Releases():
             whole, rest = divmod(users.most, users.within(longest))

@@ -60,15 +60,15 @@ def worst_user(charges: Iterable[Touched], users: Participation) -> Counter[Even
     for (event, sequence, _), rows in sequences.items():
         shifts.append(_whole(event, sequence, rows, users))
     pures = [Paid(one.start, one.stop, _pure(one.event, users.most)) for one in plain if isinstance(one.event, BoundedEvent)]
-    found: Counter[Event] = Counter()
+    events: Counter[Event] = Counter()
     if shifts:
         rho = _most(shifts, users) * _UP
         kinds = {one.event for one in plain} | {event for event, _, _ in sequences}
         is_gaussian = not any(isinstance(event, ConcentratedEvent) for event in kinds)
-        found[GaussianEvent(1 / math.sqrt(2 * rho)) if is_gaussian else ConcentratedEvent(rho)] = 1
+        events[GaussianEvent(1 / math.sqrt(2 * rho)) if is_gaussian else ConcentratedEvent(rho)] = 1
     if pures:
-        found[PureEvent(_most(pures, users, is_square=False) * _UP)] = 1
-    return found
+        events[PureEvent(_most(pures, users, is_square=False) * _UP)] = 1
+    return events
 
 
 def _is_shift(event: Event) -> bool:
@@ -88,9 +88,9 @@ def _whole(event: Event, sequence: Sequence, rows: list[Touched], users: Partici
 
 def _most(paid: list[Paid], users: Participation, *, is_square: bool = True) -> float:
     """The most that any user pays; where spans cross, `most` times the root, or the cost, of the worst record's."""
-    found = most_paid(paid, users)
-    if found is not None:
-        return found
+    exact = most_paid(paid, users)
+    if exact is not None:
+        return exact
     edges = sorted({place for one in paid for place in (one.start, one.stop)})
     number = {place: i for i, place in enumerate(edges)}
     change = [0.0] * len(edges)

@@ -35,7 +35,7 @@ GOE, EQUAL = 2.0, 1.0
 
 
 class Packing(NamedTuple):
-    """How the free entries of a (d, d) symmetric matrix, or of (d, d + 1) with a vector beside it, are packed."""
+    """Packing of the free entries of a (d, d) symmetric matrix, or of (d, d + 1) with a vector beside it."""
 
     pick: IntArray
     """(n_free,) places of the free entries in the flattened matrix."""
@@ -47,7 +47,7 @@ class Packing(NamedTuple):
 
 @lru_cache(maxsize=64)
 def packing(d: int, n_columns: int, diagonal_ratio: float, vector_ratio: float) -> Packing:
-    """How symmetric (d, d) matrices are packed, alone (n_columns = d) or with a vector beside them (d + 1)."""
+    """Returns how symmetric (d, d) matrices are packed, alone (n_columns = d) or with a vector beside them (d + 1)."""
     rows, columns = np.triu_indices(d)
     place = np.empty((d, n_columns), dtype=np.int64)
     place[rows, columns] = place[columns, rows] = np.arange(len(rows))

@@ -46,7 +46,7 @@ class Mechanism(Protocol):
 
     @property
     def event(self) -> Event:
-        """What one release costs."""
+        """Cost of one release."""
 
     def whiten(self, value: FloatArray) -> FloatArray:
         """(n_reps, n_free): what is free in `value`, scaled to equal noise in all directions, in memory of its own."""
@@ -75,12 +75,12 @@ def _flat(array: FloatArray) -> FloatArray:
 
 
 def is_selection(mechanism: Mechanism) -> bool:
-    """Whether the output is the number of a score, not a noisy value (`bandana.privacy_core.noise.selections`)."""
+    """True if the output is the number of a score, not a noisy value (`bandana.privacy_core.noise.selections`)."""
     return hasattr(mechanism, "without_noise")
 
 
 def without_noise(mechanism: Mechanism, value: FloatArray) -> FloatArray:
-    """What the mechanism would release without noise: a copy of the value, or what a selection selects from it."""
+    """Output of the mechanism without noise: a copy of the value, or what a selection selects from it."""
     selected = getattr(mechanism, "without_noise", None)
     return value.copy() if selected is None else np.asarray(selected(value))
 
@@ -119,7 +119,7 @@ class GaussianLaw(Scaled):
 
     @property
     def event(self) -> GaussianEvent:
-        """What one release costs."""
+        """Cost of one release."""
         return gaussian_event(self.noise_multiplier)
 
 
@@ -135,7 +135,7 @@ class LaplaceLaw(Scaled):
 
     @property
     def event(self) -> LaplaceEvent:
-        """What one release costs."""
+        """Cost of one release."""
         return LaplaceEvent(self.noise_multiplier)
 
 
@@ -262,7 +262,7 @@ class DiscreteGaussian(_InL2):
 
     @property
     def event(self) -> ConcentratedEvent:
-        """What one release costs."""
+        """Cost of one release."""
         return ConcentratedEvent(0.5 / self.noise_multiplier**2 * (1 + 1e-12))
 
     def draw(self, noise: NoiseSource, value: FloatArray) -> FloatArray:

@@ -42,7 +42,7 @@ _MOST_POINTS = 1 << 22
 
 
 class Selection(Scaled):
-    """What all mechanisms that select share; their outputs are whole numbers from 0."""
+    """Common part of all mechanisms that select; their outputs are whole numbers from 0."""
 
     __slots__ = ()
 
@@ -128,7 +128,7 @@ class Exponential(_OfRange):
 
     @property
     def event(self) -> BoundedRangeEvent:
-        """What one release costs."""
+        """Cost of one release."""
         return BoundedRangeEvent(1 / self.noise_multiplier)
 
     def draw(self, noise: NoiseSource, value: FloatArray) -> IntArray:
@@ -159,7 +159,7 @@ class PermuteAndFlip(_OfRange):
 
     @property
     def event(self) -> PureEvent:
-        """What one release costs."""
+        """Cost of one release."""
         return PureEvent(1 / self.noise_multiplier)
 
     def draw(self, noise: NoiseSource, value: FloatArray) -> IntArray:
@@ -194,7 +194,7 @@ class NoisyMax(_OfRange):
 
     @property
     def event(self) -> PureEvent:
-        """What one release costs."""
+        """Cost of one release."""
         return PureEvent(1 / self.noise_multiplier)
 
     def draw(self, noise: NoiseSource, value: FloatArray) -> IntArray:
@@ -249,7 +249,7 @@ class RandomizedResponse(Selection):
 
     @property
     def event(self) -> ResponseEvent:
-        """What one release costs."""
+        """Cost of one release."""
         return ResponseEvent(1 / self.noise_multiplier, self.n_options)
 
     def one_hot(self, option: IntArray) -> FloatArray:
@@ -318,7 +318,7 @@ class AboveThreshold(Selection):
 
     @property
     def event(self) -> PureEvent:
-        """What one release costs."""
+        """Cost of one release."""
         return PureEvent(1 / self.noise_multiplier)
 
     def change(self, value: FloatArray, neighbor: FloatArray) -> FloatArray:

@@ -1,4 +1,4 @@
-r"""What one replaced record can do at worst to the sums that the papers release: the arithmetic that they share.
+r"""Effects that one replaced record can have at worst to the sums that the papers release: the arithmetic that they share.
 
 The statistics are pairs (sum of x x^T, sum of y x) with |x| <= R and |y| <= Y. Replacing (x, y) by (x', y') moves them by
 D = xx^T - x'x'^T and g = yx - y'x'. With t = |x.x'|:

@@ -103,7 +103,7 @@ class ShuffledBits(_Isotropic, Scaled):
 
     @property
     def event(self) -> NearlyGaussianEvent:
-        """What one release costs."""
+        """Cost of one release."""
         mu = unit_mu(self.n_bits, self.most, self.slack / self.n_coordinates) * self.sensitivity_l2
         return NearlyGaussianEvent(1 / mu, self.slack)
 
@@ -130,8 +130,8 @@ class ShuffledBits(_Isotropic, Scaled):
     def _log_choices(self, added: FloatArray) -> FloatArray:
         """Logarithm of the number of ways to add so much; minus infinity where there is none."""
         ones = np.rint(added + self.n_bits / 2).astype(np.int64)
-        found = _log_choices(self.n_bits)[np.clip(ones, 0, self.n_bits)]
-        return np.where((ones < 0) | (ones > self.n_bits), -np.inf, found)
+        log_choices = _log_choices(self.n_bits)[np.clip(ones, 0, self.n_bits)]
+        return np.where((ones < 0) | (ones > self.n_bits), -np.inf, log_choices)
 
 
 @lru_cache(maxsize=8)

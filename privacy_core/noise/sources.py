@@ -60,7 +60,7 @@ class NoiseSource(Protocol):
         """Independent numbers of ones among so many fair bits."""
 
     def cost(self, event: Event) -> Event:
-        """What a release costs from this source, if `event` is its cost in real numbers."""
+        """Cost of a release from this source, if `event` is its cost in real numbers."""
 
 
 class ContinuousNoise(ABC):

@@ -26,7 +26,8 @@ from bandana.privacy_core import (
     account,
     calibrate,
 )
-from bandana.privacy_core.accounting.accountant import accounted_mu, composition, gaussian
+from bandana.privacy_core.accounting import composition, gaussian
+from bandana.privacy_core.accounting.accountant import accounted_mu
 from bandana.privacy_core.accounting.spending import cost_of
 
 EPSILONS = (0.01, 0.3, 1.0, 3.0, 12.0)

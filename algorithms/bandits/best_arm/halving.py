@@ -86,10 +86,10 @@ class Halving(InEpisodes):
     @property
     def sizes(self) -> list[int]:
         """Arms left in each phase."""
-        found = [self.n_actions]
-        while (after := -(-found[-1] // 2)) > 1:
-            found.append(after)
-        return found
+        sizes = [self.n_actions]
+        while (after := -(-sizes[-1] // 2)) > 1:
+            sizes.append(after)
+        return sizes
 
     @property
     def lengths(self) -> IntArray:
@@ -125,15 +125,15 @@ class Halving(InEpisodes):
 
     def _exponents(self, gaps: FloatArray) -> FloatArray:
         """(n_phases, n_gaps) the largest x with P(an arm so much worse has the larger estimate) <= e^-x."""
-        found, weights = np.empty((len(self.sizes), len(gaps))), np.zeros(0)
+        exponents, weights = np.empty((len(self.sizes), len(gaps))), np.zeros(0)
         for phase, share in enumerate(self.shares):
             weights = np.append(weights * (1 - share), share)
             n = self.lengths[: phase + 1, None]
             tilt = weights[:, None] * _TILTS
             of_noise = noise_exponent(self.sums.mechanism, tilt / (n * self.reward_range.width))
             psi = 2 * (tilt**2 / (8 * n) + of_noise).sum(axis=0)
-            found[phase] = np.maximum(0.0, (gaps[:, None] * _TILTS - psi).max(axis=1))
-        return found
+            exponents[phase] = np.maximum(0.0, (gaps[:, None] * _TILTS - psi).max(axis=1))
+        return exponents
 
     def init(self, n_reps: int) -> tuple[Sensitive, Released]:
         """The first phase, at its first arm."""

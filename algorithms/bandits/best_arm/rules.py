@@ -38,7 +38,7 @@ class Judged(NamedTuple):
     best: IntArray
     """The arm of the largest estimate."""
     is_certain: BoolArray
-    """Whether it is the best arm, with the guarantee that the rules have."""
+    """True where it is the best arm, with the guarantee that the rules have."""
     leader: IntArray
     """Who may be the best arm."""
     challenger: IntArray

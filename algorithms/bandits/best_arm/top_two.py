@@ -168,13 +168,13 @@ class TopTwo(InEpisodes):
         judged = np.flatnonzero((k > 0).all(axis=1))
         if len(judged):
             of = rows[judged]
-            found = self._judge(released, of)
-            stops = of[found.is_certain]
+            verdict = self._judge(released, of)
+            stops = of[verdict.is_certain]
             released.stopped[stops] = released.clock[stops]
-            released.arm[stops], released.left[stops] = found.best[found.is_certain], FOREVER
+            released.arm[stops], released.left[stops] = verdict.best[verdict.is_certain], FOREVER
             if not self.evenly:
-                is_own = released.own[of, found.leader] <= self.share * (released.leads[of, found.leader] + 1)
-                arm[judged], leader[judged] = np.where(is_own, found.leader, found.challenger), found.leader
+                is_own = released.own[of, verdict.leader] <= self.share * (released.leads[of, verdict.leader] + 1)
+                arm[judged], leader[judged] = np.where(is_own, verdict.leader, verdict.challenger), verdict.leader
         goes_on = released.stopped[rows] == 0
         self._begin(released, rows[goes_on], arm[goes_on], leader[goes_on])
 
@@ -206,12 +206,12 @@ def _test(
 ) -> TopTwo:
     if sampling not in SAMPLING:
         raise ValueError(f"sampling must be {' or '.join(SAMPLING)}, got {sampling!r}")
-    found = rules(n_arms, mechanism, reward_range.width, error, growth, horizon, beta_scale, **more)
-    return TopTwo(n_arms, reward_range, PhaseSum(mechanism), found, share, sampling == SAMPLING[1])
+    rule = rules(n_arms, mechanism, reward_range.width, error, growth, horizon, beta_scale, **more)
+    return TopTwo(n_arms, reward_range, PhaseSum(mechanism), rule, share, sampling == SAMPLING[1])
 
 
 SAMPLING = ("top-two", "uniform")
-"""How arms are chosen: leader and challenger, or all equally often."""
+"""Ways to choose arms: leader and challenger, or all equally often."""
 
 
 def top_two(n_arms: int, error: float, reward_range: Interval, horizon: int, **more: float | str) -> TopTwo:

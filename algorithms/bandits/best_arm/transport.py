@@ -29,7 +29,7 @@ _LEAST_GROWTH = 1.05
 
 
 class Costs(NamedTuple):
-    """What transport costs are computed from; row 0 stands for k = 1."""
+    """Values that transport costs are computed from; row 0 stands for k = 1."""
 
     episodes: Episodes
     table: FloatArray

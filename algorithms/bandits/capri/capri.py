@@ -354,19 +354,19 @@ class ProjectedElimination(DecidesEachRecord):
         """The plan of S with the points `basis` and R with each point `counts` times."""
         order, n_active = np.argsort(~active, axis=1, kind="stable"), active.sum(axis=1)
         length, is_active = self.lengths[epoch], active.ravel()
-        found = projection.project(self.features, basis, counts, self.ridge)
-        unit = self._unit(found, is_active)
+        projected = projection.project(self.features, basis, counts, self.ridge)
+        unit = self._unit(projected, is_active)
         rounds = np.where(active, (self.pool.law / n_active)[:, None], 0.0).ravel() * length
         deviation = unit * self.gathering.noise_deviation(length)
-        width = self.width.half_widths(Epoch(length, self.features, found, rounds, is_active, deviation))
-        return Plan(order, n_active, *self._coded(found, basis, unit), unit, self.beta_scale * width)
+        width = self.width.half_widths(Epoch(length, self.features, projected, rounds, is_active, deviation))
+        return Plan(order, n_active, *self._coded(projected, basis, unit), unit, self.beta_scale * width)
 
-    def _unit(self, found: Projection, is_active: np.ndarray) -> float:
-        """What the vectors are divided by, at least |v(w)| where `is_active`."""
-        bound = found.norm if self.sensitivity == EXACT else found.spread
+    def _unit(self, projected: Projection, is_active: np.ndarray) -> float:
+        """Scale that the vectors are divided by, at least |v(w)| where `is_active`."""
+        bound = projected.norm if self.sensitivity == EXACT else projected.spread
         return float(bound[is_active].max())
 
-    def _coded(self, found: Projection, basis: IntArray, unit: float) -> tuple[FloatArray, FloatArray]:
+    def _coded(self, projected: Projection, basis: IntArray, unit: float) -> tuple[FloatArray, FloatArray]:
         """(n_points, n_outputs) codes and readers."""
-        codes = np.ascontiguousarray(found.vectors / unit)
+        codes = np.ascontiguousarray(projected.vectors / unit)
         return codes, codes

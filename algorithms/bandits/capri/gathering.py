@@ -1,4 +1,4 @@
-"""How CAPRI's users hand over their features: added up by a trusted server, or each with noise of their own."""
+"""Collection of CAPRI's features from users: added up by a trusted server, or each with noise of their own."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from bandana.privacy_core import Ledger, Mechanism, PhaseSum, Span
 
 
 class Gathering(Protocol):
-    """How users' contributions become one noisy sum an epoch: joint and local privacy differ in this alone."""
+    """Rule by which users' contributions become one noisy sum an epoch: joint and local privacy differ in this alone."""
 
     @property
     def mechanism(self) -> Mechanism:
-        """What adds noise to one release; its sensitivity is 2 B."""
+        """Mechanism that adds noise to one release; its sensitivity is 2 B."""
         ...
 
     def init(self, n_reps: int, n_outputs: int) -> Any:
@@ -73,7 +73,7 @@ class Together:
 
 
 class Messages(NamedTuple):
-    """What was sent in the epoch under way."""
+    """Messages sent in the epoch under way."""
 
     total: FloatArray
     """(n_reps, n_outputs)"""

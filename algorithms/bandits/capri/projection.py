@@ -79,10 +79,10 @@ def project(features: FloatArray, basis: IntArray, counts: IntArray, ridge: floa
 
 
 class Error(NamedTuple):
-    """How far the estimate may be off without noise, where points are drawn from a known law; each (n_points,)."""
+    """Bounds on how far the estimate is off without noise, where points are drawn from a known law; each (n_points,)."""
 
     bias: FloatArray
-    """What the estimate's mean misses of a function of norm 1."""
+    """Part that the estimate's mean misses of a function of norm 1."""
     variance: FloatArray
     """Sum over the rounds of the mean square of a reward's weight: for |y| <= 1 no less than the estimate's variance."""
     weight: FloatArray

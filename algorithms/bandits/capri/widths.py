@@ -15,7 +15,7 @@ from bandana.algorithms.protocol import FloatArray
 
 
 class Epoch(NamedTuple):
-    """What a confidence width is made of: public."""
+    """Parts of a confidence width: public."""
 
     length: int
     """T_r."""
@@ -31,7 +31,7 @@ class Epoch(NamedTuple):
 
 
 class Width(Protocol):
-    """How far an estimate may be off."""
+    """Confidence width: how far an estimate may be off."""
 
     def half_widths(self, epoch: Epoch) -> FloatArray:
         """(n_points,) half-widths of the intervals, at `beta_scale` 1."""
@@ -71,21 +71,21 @@ class ExactWidth:
 
     def half_widths(self, epoch: Epoch) -> FloatArray:
         """(n_points,) half-widths by Bernstein's inequality, or with the noise's own quantile where that is shorter."""
-        found = projection.error(epoch.features, epoch.projection.vectors, epoch.rounds)
-        return self.of(found, epoch.deviation * epoch.projection.norm, len(found.bias))
+        error = projection.error(epoch.features, epoch.projection.vectors, epoch.rounds)
+        return self.of(error, epoch.deviation * epoch.projection.norm, len(error.bias))
 
-    def of(self, found: Error, noise: FloatArray, n_points: int) -> FloatArray:
+    def of(self, error: Error, noise: FloatArray, n_points: int) -> FloatArray:
         """Half-widths for estimates with such errors and deviations of the noise, if there are n_points points in all."""
         share = self.failure / (2 * n_points * self.n_epochs)
         bound = self.error_scale * self.reward_bound
-        variance = bound**2 * found.variance
+        variance = bound**2 * error.variance
 
         def bernstein(square: FloatArray, log: float) -> FloatArray:
-            return np.sqrt(2 * log * square) + bound * found.weight * log / 3
+            return np.sqrt(2 * log * square) + bound * error.weight * log / 3
 
         at_once = bernstein(variance + noise**2, math.log(1 / share))
         apart = bernstein(variance, math.log(2 / share)) - float(ndtri(share / 2)) * noise
-        return np.asarray(self.error_scale * self.norm_bound * found.bias + np.minimum(at_once, apart))
+        return np.asarray(self.error_scale * self.norm_bound * error.bias + np.minimum(at_once, apart))
 
 
 @dataclass(frozen=True, slots=True)

@@ -122,11 +122,11 @@ class LinUCB(DecidesEachRecord):
 
     @property
     def inaccuracy(self) -> float:
-        """How far a mean reward may be from linear in x: here it is not."""
+        """Distance that a mean reward may be from linear in x: here it is not."""
         return 0.0
 
     def misfit(self, step: int) -> float:
-        """What the width must add after `step` rounds where mean rewards are linear in x but nearly.
+        """Term that the width must add after `step` rounds where mean rewards are linear in x but nearly.
 
         Means that are missed by b_s, |b_s| <= `inaccuracy`, move V theta by sum b_s x_s, whose norm in V^-1 is at most the
         norm of b as V >= sum x x^T, and at most sum |b_s| / sqrt a.

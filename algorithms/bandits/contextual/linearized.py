@@ -1,4 +1,4 @@
-r"""What a record of logistic mean adds to a linear regression, and Gaussian noise for just that.
+r"""Terms that a record of logistic mean adds to a linear regression, and Gaussian noise for just these.
 
 A record (x, y), |x| <= 1, y in [0, 1] of mean sigma(<theta, x>), |theta| <= S, enters once, linearized at a public pivot p:
 with z = <p, x> moved into [-S, S],
@@ -41,14 +41,14 @@ def linearized(x: FloatArray, y: FloatArray, pivot: FloatArray, bound: float) ->
     z = np.clip(np.einsum("ri,ri->r", pivot, x), -bound, bound)
     w = chord_slope(z, bound)
     c = y - mean_of(z) + w * z
-    found = np.empty((*x.shape, x.shape[1] + 1))
-    normal_equations(x, w, c, found)
-    return found
+    equations = np.empty((*x.shape, x.shape[1] + 1))
+    normal_equations(x, w, c, equations)
+    return equations
 
 
 @dataclass(frozen=True)
 class Weights:
-    """What S says of every record's w and c.
+    """Bounds that S implies on every record's w and c.
 
     Attributes:
       bound: S.
@@ -85,14 +85,14 @@ def _sensitivity(bound: float, vector_ratio: float) -> float:
     weights = Weights(bound)
     steep, flat, most = weights.largest, weights.least, weights.intercept
     corners = ((0.0, 0.0), (0.0, most), (flat, most), (steep, 0.5), (steep, 0.0))
-    found = 0.0
+    largest = 0.0
     for w, c in corners:
         for u, b in corners:
             cross, both = w * u, c * b / vector_ratio**2
             t = 1.0 if both >= cross else both / cross
             square = (w * w + u * u - 2 * cross * t * t) / 2 + (c * c + b * b) / vector_ratio**2 + 2 * both * t
-            found = max(found, square)
-    return math.sqrt(found)
+            largest = max(largest, square)
+    return math.sqrt(largest)
 
 
 @dataclass(frozen=True)

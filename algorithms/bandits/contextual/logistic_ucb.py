@@ -126,7 +126,7 @@ class LogisticUCB(LinUCB):
 
     @cached_property
     def weights(self) -> Weights:
-        """What S says of w and c."""
+        """Bounds that S implies on w and c."""
         return Weights(self.parameter_bound)
 
     @cached_property
@@ -178,7 +178,7 @@ class LogisticUCB(LinUCB):
 
     @cached_property
     def is_proved(self) -> bool:
-        """Whether a is so large that the radius holds up to the horizon, and the scale of the width at least 1."""
+        """True if a is so large that the radius holds up to the horizon, and the scale of the width at least 1."""
         chi = self.shares[1] ** 2 * float(self.growth(self.horizon)) / (4 * self.weights.least)
         return self.beta_scale >= 1 and chi <= _MOST_CHI
 
@@ -214,9 +214,9 @@ class LogisticUCB(LinUCB):
         rounds = np.asarray(horizon, dtype=float)
         if not self.is_proved:
             raise ValueError(f"floor must be larger for a regret bound over {self.horizon} rounds, got {self.ridge!r}")
-        found, tau, most = self.confidence(rounds), self.shares[1], math.tanh(self.parameter_bound / 2)
-        each = np.maximum(most, self.beta_scale * found.radius * math.sqrt((1 + tau) / self.weights.least) / 2)
-        cost = each * np.sqrt(rounds * found.growth / math.log(2))
+        confidence, tau, most = self.confidence(rounds), self.shares[1], math.tanh(self.parameter_bound / 2)
+        each = np.maximum(most, self.beta_scale * confidence.radius * math.sqrt((1 + tau) / self.weights.least) / 2)
+        cost = each * np.sqrt(rounds * confidence.growth / math.log(2))
         return np.asarray(self.reward_range.width * np.minimum(most * rounds, cost))
 
 
@@ -307,7 +307,7 @@ def _bound(settings: Settings, means: FloatArray | None, grid: IntArray) -> Regr
         return None
     if not algorithm.is_proved:
         return None
-    found = algorithm.confidence(grid[-1])
+    beta = algorithm.confidence(grid[-1])
     q, g = algorithm.regression.bounds(0)
     return RegretBound(
         algorithm.regret_bound(grid),
@@ -317,7 +317,7 @@ def _bound(settings: Settings, means: FloatArray | None, grid: IntArray) -> Regr
         "(1 - tau^2 G_t / (4 m)), nu = (g + 2 q S) / sqrt a, b = a + 2 q, tau = 2 q / a; d = "
         f"{algorithm.n_features}, S = {algorithm.parameter_bound:g}, m = {algorithm.weights.least:.3g}, w = "
         f"{algorithm.weights.largest:.3g}, s = {algorithm.beta_scale:g}, a = {algorithm.ridge:.3g}, q = {q:.3g}, g = "
-        f"{g:.3g}, beta = {float(found.radius):.3g} at the end; exceeded with probability at most {algorithm.failure:.3g}",
+        f"{g:.3g}, beta = {float(beta.radius):.3g} at the end; exceeded with probability at most {algorithm.failure:.3g}",
     )
 
 

@@ -1,4 +1,4 @@
-"""What users of contextual bandits bring, and the optimistic choice among it."""
+"""Actions that users of contextual bandits bring, and the optimistic choice among them."""
 
 from __future__ import annotations
 

@@ -155,7 +155,7 @@ class RarelySwitchingOFUL(DecidesEachRecord):
 
     @property
     def most_updates(self) -> int:
-        """How often the estimate can be updated, each time with one release."""
+        """Number of times the estimate can be updated, each time with one release."""
         return len(self.noise_norms) - 1
 
     def init(self, n_reps: int) -> tuple[Sensitive, Released]:
@@ -215,13 +215,13 @@ class RarelySwitchingOFUL(DecidesEachRecord):
     def _width(self, log_det: FloatArray, n_updates: IntArray, clock: IntArray, least: FloatArray) -> FloatArray:
         """(n_rows,) radii of the confidence ellipsoids; see the class."""
         growth = np.maximum(log_det - self.context_dimension * math.log(self.ridge), 0.0)
-        found = self.reward_scale * np.sqrt(2 * math.log(1 / self.failure) + growth)
-        found += math.sqrt(self.ridge) * self.parameter_bound
+        width = self.reward_scale * np.sqrt(2 * math.log(1 / self.failure) + growth)
+        width += math.sqrt(self.ridge) * self.parameter_bound
         if self.least_share is not None:
             spread = np.log((clock + 3) * self.context_dimension / self.failure)
             least = self.ridge + self.least_share * clock / 4 - 8 * spread - 2 * np.sqrt(clock * spread)
-        found += np.array(self.noise_norms)[n_updates] / np.sqrt(np.maximum(least, self.ridge))
-        return np.asarray(self.beta_scale * found)
+        width += np.array(self.noise_norms)[n_updates] / np.sqrt(np.maximum(least, self.ridge))
+        return np.asarray(self.beta_scale * width)
 
     def regret_bound(self, horizon: ArrayLike) -> FloatArray:
         r"""Regret that is exceeded with probability at most 2 failure, at every horizon; all constants are explicit.
@@ -286,8 +286,8 @@ class RarelySwitchingOFUL(DecidesEachRecord):
         beta += math.sqrt(self.ridge) * self.parameter_bound
         gamma = 2 * self._largest_norm(growth) / math.sqrt(self.least_share)
         noise = gamma * np.sqrt(2 * (1 + self.switch) * (1 + self.ridge) * updates * growth)
-        found = 2 * self.beta_scale * math.sqrt(1 + self.switch) * (beta * np.sqrt(2 * rounds * growth) + noise)
-        return np.asarray(np.minimum(self.reward_range.width * rounds, found))
+        bound = 2 * self.beta_scale * math.sqrt(1 + self.switch) * (beta * np.sqrt(2 * rounds * growth) + noise)
+        return np.asarray(np.minimum(self.reward_range.width * rounds, bound))
 
     def _largest_norm(self, growth: FloatArray) -> FloatArray:
         """The largest quantile of the noise's norm among the updates that a log-determinant's growth allows."""

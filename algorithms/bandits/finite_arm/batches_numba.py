@@ -84,12 +84,12 @@ def accumulate(total, size, length, reps, arm, noisy, n, epsilon, weighted):  # 
 @_kernel
 def kl(p, q):  # type: ignore[no-untyped-def]
     """Divergence of Bernoulli variables."""
-    found = 0.0
+    divergence = 0.0
     if p > 0.0:
-        found += p * math.log(p / q) if q > 0.0 else math.inf
+        divergence += p * math.log(p / q) if q > 0.0 else math.inf
     if p < 1.0:
-        found += (1.0 - p) * math.log((1.0 - p) / (1.0 - q)) if q < 1.0 else math.inf
-    return found
+        divergence += (1.0 - p) * math.log((1.0 - p) / (1.0 - q)) if q < 1.0 else math.inf
+    return divergence
 
 
 @_kernel

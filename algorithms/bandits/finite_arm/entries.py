@@ -107,10 +107,10 @@ def _theorem_5(settings: Settings, means: FloatArray | None, grid: IntArray) -> 
 def _theorem_5_at_rho(settings: Settings, means: FloatArray | None, grid: IntArray) -> RegretBound | None:
     """Theorem 5 of AdaR-UCB, of which only alpha / epsilon = 1 / rho matters."""
     rho = settings.level()["rho"]
-    found = _theorem_5(replace(settings, privacy=RenyiDP(2.0, 2 * rho)), means, grid)
-    if found is None:
+    bound = _theorem_5(replace(settings, privacy=RenyiDP(2.0, 2 * rho)), means, grid)
+    if bound is None:
         return None
-    return found._replace(text=f"AdaC-UCB is AdaR-UCB at alpha / epsilon = 1 / rho, rho = {rho:g}: {found.text}")
+    return bound._replace(text=f"AdaC-UCB is AdaR-UCB at alpha / epsilon = 1 / rho, rho = {rho:g}: {bound.text}")
 
 
 def _theorem_1(settings: Settings, means: FloatArray | None, grid: IntArray) -> RegretBound | None:

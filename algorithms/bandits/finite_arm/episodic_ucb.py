@@ -149,7 +149,7 @@ class EpisodicUCB:
         return phase
 
     def ended(self, reps: IntArray, arm: IntArray, noisy: FloatArray, n_samples: IntArray, is_first: bool) -> Ended:
-        """What an index learns from episodes that have ended, first pulls or later ones.
+        """Statistics that an index learns from episodes that have ended, first pulls or later ones.
 
         A first pull that counts as `first_share` of a sample has the noise on a mean of so many, or what it really has.
         """

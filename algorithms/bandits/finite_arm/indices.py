@@ -1,4 +1,4 @@
-"""What an episode's noisy sum says of its arm, and which arm is the most promising: the indices of optimistic policies.
+"""Indices of optimistic policies: what an episode's noisy sum says of its arm, and which arm is the most promising.
 
 An index reads the law of the noise in one place: how its scale enters the estimate. On exact sums the scale is 0 and each
 index is that of the non-private twin.
@@ -55,7 +55,7 @@ class Ended(NamedTuple):
     width: float
     """Width of the reward range."""
     combines: bool
-    """Whether past episodes count too."""
+    """True if past episodes count too."""
 
 
 class Index(ABC):
@@ -65,12 +65,12 @@ class Index(ABC):
     """
 
     combines: ClassVar[bool]
-    """Whether it knows how to weight several episodes of an arm."""
+    """True if it knows how to weight several episodes of an arm."""
     misses: ClassVar[float]
     """c: in round t the true mean is above the index, or the mean above the true one by the width, each with probability
     at most c t^-beta."""
     more: ClassVar[float] = 0.0
-    """What is added to log t beside the deviation."""
+    """Term added to log t beside the deviation."""
 
     def width(
         self, deviation: FloatArray, tail: FloatArray, beta: float, logarithm: FloatArray, n_episodes: IntArray
@@ -191,7 +191,7 @@ class KullbackLeiblerIndex(LaplaceIndex):
 
     more: ClassVar[float] = 0.0
     pools: ClassVar[bool] = False
-    """Whether an arm's mean is that of all its rewards."""
+    """True if an arm's mean is that of all its rewards."""
 
     def choose(self, released: Released, beta: float, reward_range: Interval, out: IntArray) -> None:
         """Writes the arm under way, or that of the largest index (ties: of p before it is moved), to (n_reps,) `out`."""

@@ -64,12 +64,12 @@ def episodic_bound(algorithm: EpisodicUCB, horizon: ArrayLike, means: ArrayLike)
 def _after_releases(algorithm: EpisodicUCB, n_releases: int) -> tuple[FloatArray, FloatArray]:
     """(n_releases,) deviation and tail of an arm's estimate after each of its releases, in units of reward."""
     _, released = algorithm.init(1)
-    found = np.empty((2, n_releases))
+    spreads = np.empty((2, n_releases))
     only = np.zeros(1, dtype=np.int64)
     for k in range(n_releases):
         algorithm.index.learn(released, algorithm.ended(only, only, np.zeros(1), np.array([2 ** max(0, k - 1)]), k == 0))
-        found[:, k] = released.deviation[0, 0], released.tail[0, 0]
-    return found[0], found[1]
+        spreads[:, k] = released.deviation[0, 0], released.tail[0, 0]
+    return spreads[0], spreads[1]
 
 
 def _last(is_wide: np.ndarray) -> FloatArray:

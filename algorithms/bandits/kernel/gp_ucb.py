@@ -35,7 +35,7 @@ from bandana.privacy_core import ApproxDP, Interval, TrustModel
 from bandana.privacy_core.checks import failure_of, one_of, positive
 
 READINGS = ("lemma-2", "sketch", "lemma-12", "lemma-12-proof", "consistent")
-"""What the joint noise is printed as, five times: see `bandana.algorithms.papers.dubey.joint_printed_sd`."""
+"""Readings of the printed joint noise, five of them: see `bandana.algorithms.papers.dubey.joint_printed_sd`."""
 
 
 @dataclass(frozen=True)

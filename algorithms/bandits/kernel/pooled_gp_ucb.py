@@ -211,12 +211,12 @@ class PooledGPUCB(DecidesEachRecord):
           on_sums: bound on the noise of a sum, over Y.
         """
         half, bound = self._half, self.norm_bound
-        found = half * np.sqrt(2 * math.log(2 / self.failure) + log_det) + math.sqrt(self.ridge) * bound
+        width = half * np.sqrt(2 * math.log(2 / self.failure) + log_det) + math.sqrt(self.ridge) * bound
         if on_sums > 0:
             inverse = np.divide(1.0, weights, out=np.zeros_like(weights), where=weights > 0)
-            found += min(bound, half) * np.sqrt((np.minimum(2 * on_counts, weights) ** 2 * inverse).sum(axis=1))
-            found += half * on_sums * np.sqrt(inverse.sum(axis=1))
-        return np.asarray(self.beta_scale * found)
+            width += min(bound, half) * np.sqrt((np.minimum(2 * on_counts, weights) ** 2 * inverse).sum(axis=1))
+            width += half * on_sums * np.sqrt(inverse.sum(axis=1))
+        return np.asarray(self.beta_scale * width)
 
     def regret_bound(self, horizon: ArrayLike) -> FloatArray:
         r"""Regret that is exceeded with probability at most `failure`, at every horizon; all constants are explicit.
@@ -266,9 +266,9 @@ class PooledGPUCB(DecidesEachRecord):
         F sqrt(2 q n) + Y q sqrt n.
         """
         n, q, half = len(self.gram), max(self.bound(step) for step in (1, self.horizon)), self._half
-        found = half * np.sqrt(2 * math.log(2 / self.failure) + n * np.log1p((rounds / n + 2 * q) / self.ridge))
-        found += math.sqrt(self.ridge) * self.norm_bound
-        return found + min(self.norm_bound, half) * math.sqrt(2 * q * n) + half * q * math.sqrt(n)
+        width = half * np.sqrt(2 * math.log(2 / self.failure) + n * np.log1p((rounds / n + 2 * q) / self.ridge))
+        width += math.sqrt(self.ridge) * self.norm_bound
+        return width + min(self.norm_bound, half) * math.sqrt(2 * q * n) + half * q * math.sqrt(n)
 
     @property
     def shown_width(self) -> str:

@@ -53,7 +53,7 @@ def posterior(gram, weights, sums, ridge, mean, deviation, log_det):  # type: ig
             solved[i] = value / factor[i, i]
         log_det[r] = log
         for a in range(n):
-            told, left = 0.0, gram[a, a]
+            predicted, left = 0.0, gram[a, a]
             for i in range(k):
                 b = active[i]
                 entry = gram[a, b] * math.sqrt(weights[r, b])
@@ -61,9 +61,9 @@ def posterior(gram, weights, sums, ridge, mean, deviation, log_det):  # type: ig
                     entry -= factor[i, m] * row[m]
                 entry /= factor[i, i]
                 row[i] = entry
-                told += entry * solved[i]
+                predicted += entry * solved[i]
                 left -= entry * entry
-            mean[r, a] = told
+            mean[r, a] = predicted
             deviation[r, a] = math.sqrt(max(left, 0.0) / ridge)
 
 

@@ -45,7 +45,7 @@ class Design(NamedTuple):
 
     @property
     def gap(self) -> float:
-        """How far the largest leverage lies above the optimum, relative to it; at least 0 up to rounding."""
+        """Distance of the largest leverage above the optimum, relative to it; at least 0 up to rounding."""
         return float(self.leverage.max()) / self.rank - 1
 
 

@@ -32,8 +32,7 @@ from bandana.algorithms.protocol import FloatArray, IntArray
 
 
 def _failure(settings: Settings) -> float:
-    failure: float = settings.parameters["failure"]
-    return failure
+    return float(settings.parameters["failure"])
 
 
 _gope = built_by(gope, delta=_failure)

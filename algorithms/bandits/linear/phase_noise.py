@@ -44,7 +44,7 @@ class Goal(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """How a phase's sums become a noisy vector, and that one estimates."""
+    """Rule by which a phase's sums become a noisy vector, and that one estimates."""
 
     encode: FloatArray
     """(m, n_outputs), what one unit of reward of the j-th played arm adds to the released vector; its norm is at most 1."""

@@ -303,7 +303,7 @@ class PhasedElimination:
         return plan
 
     def goal(self, phase: int, rank: int, n_active: int) -> Goal:
-        """What phase l has to learn about `n_active` arms in `rank` dimensions."""
+        """Precision that phase l has to reach about `n_active` arms in `rank` dimensions."""
         half = self.reward_range.width / 2
         target = half * 2.0**-phase / self.beta_scale
         return Goal(phase, target, half**2, rank, n_active, self.n_actions, self.delta)

@@ -215,13 +215,13 @@ class BatchedLSVI(DecidesEachRecord):
 
     def act(self, released: Released, context: IntArray, step: int) -> IntArray:
         """(n_reps,) actions of the policy in the users' states; before the first update all sequences in turn."""
-        found = released.policy[np.arange(len(context)), step, context]
+        actions = released.policy[np.arange(len(context)), step, context]
         if not released.n_updates.all():
             in_turn = released.clock // min(self.n_actions**step, 2**62) % self.n_actions
             if self.preference is not None:
                 in_turn = self.preference[np.arange(len(context)), in_turn]
-            found = np.where(released.n_updates > 0, found, in_turn)
-        return np.asarray(found)
+            actions = np.where(released.n_updates > 0, actions, in_turn)
+        return np.asarray(actions)
 
     def absorb(self, sensitive: Sensitive, released: Released, record: Record, ledger: Ledger) -> tuple[Sensitive, Released]:
         """Adds the episode; at a look releases the matrices, and where an update is due plans anew."""
@@ -264,7 +264,7 @@ class BatchedLSVI(DecidesEachRecord):
         return replace(self, schedule=replace(self.schedule, log_growth=-math.inf))
 
     def regularizer(self, look: int) -> Regularizer:
-        """What is added to the matrices at the look-th look, with bounds on the eigenvalues that result."""
+        """Matrix added to the matrices at the look-th look, with bounds on the eigenvalues that result."""
         return regularizer(self.ridge, self.matrix_norms[look], self.margin)
 
     def widths(self, look: int) -> FloatArray:

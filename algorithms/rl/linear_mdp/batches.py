@@ -112,7 +112,7 @@ def determinant(episodes: int, batches: int | None = None, switch: float = 1.0) 
 
 
 def most_switches(schedule: Schedule, dimension: int, length: int, regularizers: Sequence[Regularizer]) -> float:
-    r"""How many updates a schedule by determinants has at most, while the noise is within its bounds.
+    r"""Largest number of updates of a schedule by determinants, while the noise is within its bounds.
 
     After k_l episodes, at the l-th look, Lambda = sum phi phi^T + M with |phi| <= 1 and eigenvalues of M at most b_l, so
     that the trace of Lambda is at most k_l + d b_l, and with the shift s_l

@@ -175,7 +175,7 @@ class LSVI:
                 return determinant(self.horizon, self.n_batches, self.switch)
 
     def _most_updates(self, schedule: Schedule, norms: Sequence[float]) -> float:
-        """How many updates are paid for, not rounded: those of the schedule, or as many as determinants allow."""
+        """Number of updates that are paid for, not rounded: those of the schedule, or as many as determinants allow."""
         if schedule.log_growth is None or self.n_batches is not None:
             return schedule.most_updates
         d = self.model.dimension
@@ -229,8 +229,8 @@ class LSVI:
             built = replace(self, beta_scale=1.0)._built(schedule, noise, is_centered, is_exact=True)
             return float(built.widths(len(schedule.looks)).sum())
 
-        found = minimize_scalar(size, bounds=(1e-3, 1 - 1e-3), method="bounded", options={"xatol": 1e-4})
-        share = float(found.x)
+        solution = minimize_scalar(size, bounds=(1e-3, 1 - 1e-3), method="bounded", options={"xatol": 1e-4})
+        share = float(solution.x)
         updates = int(at(share, 1 / releases.level)[0])
         _, noise = at(share, releases.calibrated(share, updates), updates)
         return replace(schedule, most_updates=updates), noise

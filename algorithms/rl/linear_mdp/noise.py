@@ -46,7 +46,7 @@ _UP = 1 + 1e-12
 
 
 class Noise(NamedTuple):
-    """What releases the statistics, and bounds on what it adds."""
+    """Mechanisms that release the statistics, and bounds on the noise that they add."""
 
     matrices: TreeSum | FactorizedSum | PhaseTotal
     vectors: tuple[Mechanism, ...]
@@ -70,7 +70,7 @@ class Printed(NamedTuple):
 
 @dataclass(frozen=True)
 class Releases:
-    """What a run releases, and noise for it.
+    """Releases of a run, and noise for them.
 
     Attributes:
       promise: approximate privacy, with Gaussian noise, or pure privacy, with Laplace noise.
@@ -92,7 +92,7 @@ class Releases:
 
     @property
     def is_pure(self) -> bool:
-        """Whether noise is Laplace's."""
+        """True if noise is Laplace's."""
         return isinstance(self.promise, PureDP)
 
     @property
@@ -134,7 +134,7 @@ class Releases:
         return (FactorizedSum if self.is_factorized else TreeSum)(mechanism, self.n_looks)
 
     def vectors(self, multipliers: Sequence[float]) -> tuple[Mechanism, ...]:
-        """What releases each step's vector."""
+        """Mechanisms that release each step's vector."""
         kind = Laplace if self.is_pure else Gaussian
         return tuple(kind(bound, each) for bound, each in zip(self.bounds, multipliers, strict=True))
 

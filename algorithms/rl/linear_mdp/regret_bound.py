@@ -1,4 +1,4 @@
-r"""What is proved of the regret of batched LSVI-UCB: bounds with explicit constants, for looks at even distances.
+r"""Proved bounds on the regret of batched LSVI-UCB: bounds with explicit constants, for looks at even distances.
 
 Regret is what `EpisodicRegretCurve` counts, the sum of the gaps V*_h(s_h) - Q*_h(s_h, a_h) along the trajectories. Let D_h
 = V_h - V*_h, in [0, cap_h] where all Q_h are optimistic. The action attains V_h(s_h), so that
@@ -44,7 +44,7 @@ from bandana.algorithms.rl.linear_mdp.batches import most_switches
 
 
 def is_proved(algorithm: BatchedLSVI) -> bool:
-    """Whether a bound is known: looks are even, all updates that are due are paid for, the width is not scaled down."""
+    """True if a bound is known: looks are even, all updates that are due are paid for, the width is not scaled down."""
     schedule = algorithm.schedule
     is_even = len(set(schedule.batches)) == 1 and algorithm.horizon - schedule.looks[-1] <= schedule.looks[0]
     needed = float(len(schedule.looks))

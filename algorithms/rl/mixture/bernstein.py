@@ -64,7 +64,7 @@ def shorten(radius, union, log_growth, inverse, largest, choices, ball):  # type
                 if outside >= 1.0:
                     continue
                 log = union[i] + 0.5 * (max(log_growth[r, i], 0.0) + d * math.log(2.0 * phi)) - math.log(1.0 - outside)
-                found, most = 2.0 * math.sqrt(phi * log), 2.0 * phi * (1.0 - ball) * b * root
-                if most < found:
-                    found = 2.0 * phi * log / most + most / 2.0
-                radius[r, i] = min(radius[r, i], found)
+                width, most = 2.0 * math.sqrt(phi * log), 2.0 * phi * (1.0 - ball) * b * root
+                if most < width:
+                    width = 2.0 * phi * log / most + most / 2.0
+                radius[r, i] = min(radius[r, i], width)

@@ -1,4 +1,4 @@
-"""What the calibrations of UCRL-VTR and UCRL-VTR+ are made of, and the printed noise."""
+"""Parts of the calibrations of UCRL-VTR and UCRL-VTR+, and the printed noise."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ def calibrations(is_plus: bool, is_joint: bool, is_pure: bool) -> dict[str, dict
     printed |= {"split": "even", "weights": "variance"}
     tight = {"noise": "tight", "sum": "factorized", "width": "exact", "values": "centered"}
     tight |= {"split": "weighted", "weights": "proxy"}
-    found = {"printed": printed, "tree": tight | {"sum": "tree"}, "tight": tight}
+    by_name = {"printed": printed, "tree": tight | {"sum": "tree"}, "tight": tight}
     left_out = (() if has_sum else ("sum",)) + (() if is_plus else ("split", "weights"))
     return {
         name: {part: option for part, option in parts.items() if part not in left_out}
-        for name, parts in found.items()
+        for name, parts in by_name.items()
         if has_sum or name != "tree"
     }
 

@@ -1,4 +1,4 @@
-"""What a value-targeted regression aims at: the steps that teach something, and how large their values can be.
+"""Targets of a value-targeted regression: the steps that teach something, and how large their values can be.
 
 Rewards of a linear-mixture MDP are public, so that it is known beforehand what can still be earned after a step.
 """
@@ -50,9 +50,9 @@ class Targets:
 
     def block_of_step(self, horizon: int) -> IntArray:
         """(horizon,) the block of each step, -1 for none."""
-        found = np.full(horizon, -1, dtype=np.int64)
-        found[list(self.steps)] = np.arange(self.n_blocks)
-        return found
+        blocks = np.full(horizon, -1, dtype=np.int64)
+        blocks[list(self.steps)] = np.arange(self.n_blocks)
+        return blocks
 
 
 def printed_targets(model: MixtureModel) -> Targets:

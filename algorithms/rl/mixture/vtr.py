@@ -256,7 +256,7 @@ class UCRLVTR(DecidesEachRecord):
 
     @cached_property
     def _public(self) -> tuple[FloatArray, FloatArray, IntArray, FloatArray, FloatArray, FloatArray]:
-        """What planning needs beside what is released."""
+        """Public quantities that planning needs beside what is released."""
         model, t = self.model, self.targets
         return (
             value_targets_numba.by_next_state(np.asarray(model.features)),

@@ -21,7 +21,7 @@ from bandana.algorithms.rl.mixture.vtr import UCRLVTR, Released
 
 
 class Squares(NamedTuple):
-    """What is regressed to learn variances: (V - c)^2 less its own center; each is (n,), n the number of `Targets`."""
+    """Targets regressed to learn variances: (V - c)^2 less its own center; each is (n,), n the number of `Targets`."""
 
     center: tuple[float, ...]
     norm_bound: tuple[float, ...]

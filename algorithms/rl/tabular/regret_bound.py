@@ -1,4 +1,4 @@
-r"""What is proved of the regret of UCB-VI on noisy counts: one bound with explicit constants, joint and local.
+r"""Proved bound on the regret of UCB-VI on noisy counts, with explicit constants, joint and local.
 
 Regret is what `EpisodicRegretCurve` counts, the sum of the gaps V*_h(s_h) - Q*_h(s_h, a_h) along the trajectories. Let D_h =
 V_h - V*_h, in [0, cap_h] by optimism (`UCBVI`). The action attains V_h(s_h), so that gap_h + D_h(s_h) <= Q_h - Q*_h at (s_h,
@@ -39,7 +39,7 @@ from bandana.algorithms.rl.tabular.ucb_vi import UCBVI
 
 
 def is_proved(algorithm: UCBVI) -> bool:
-    """Whether a bound is known: the width is the proved one, and not scaled down."""
+    """True if a bound is known: the width is the proved one, and not scaled down."""
     return algorithm.printed is None and algorithm.beta_scale >= 1 and bool(algorithm.looks)
 
 

@@ -1,4 +1,4 @@
-r"""What an episode adds to the counters of a finite process, how far a replaced one moves them, and what noise does to them.
+r"""Counters of a finite process: what an episode adds to them, how far a replaced one moves them, and what noise does.
 
 For each step h, state s and action a a row holds S counts m(s') of next states, then a sum of rewards less z, and, where the
 weight v is above 0, v n, the number of visits once more.

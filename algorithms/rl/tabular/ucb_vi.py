@@ -28,7 +28,7 @@ from bandana.privacy_core.checks import at_least, non_negative, one_of, probabil
 
 UNIT = Interval(0.0, 1.0)
 BONUSES = ("hoeffding", "bernstein")
-"""What a bonus is made of: the range of values, or their estimated variance."""
+"""Basis of a bonus: the range of values, or their estimated variance."""
 
 
 class Sensitive(NamedTuple):
@@ -157,7 +157,7 @@ class UCBVI(DecidesEachRecord):
 
     @property
     def is_local(self) -> bool:
-        """Whether users noise their own messages, so that each episode closes the sums."""
+        """True if users noise their own messages, so that each episode closes the sums."""
         return isinstance(self.sums, LocalSum)
 
     @property

@@ -17,12 +17,12 @@ from bandana.flows.annexes.books.earlier import earlier_runs
 from bandana.flows.keys.content import content_key
 from bandana.flows.own import data as own_data
 from bandana.flows.plan.cells import REPRODUCIBLE, SECURE, Block
-from bandana.flows.problems.environment import Environment
+from bandana.flows.problems.environment import Environment, EnvironmentFields
 from bandana.flows.texts.mistakes import BookError, SpecError
 from bandana.privacy_core import Event, GaussianDP, GaussianEvent, Guarantee, PureDP, PureEvent
 
 _GRID = 1 + 2.0**-10
-"""What secure noise adds to a claim at most; see `SecureNoise.cost`."""
+"""Largest factor by which secure noise raises a claim; see `SecureNoise.cost`."""
 
 
 @dataclass(frozen=True)
@@ -123,64 +123,64 @@ def check_affords(blocks: Iterable[Block], extras: Iterable[Extra] = ()) -> None
         book = _book_of(group[0])
         is_new = not book.entries()
         book.check_affords(charges, charged_data_of(group[0]), _named(group))
-        if is_new and (said := opened(book.state())):
-            sys.stderr.write(f"{said}\n")
+        if is_new and (line := opened(book.state())):
+            sys.stderr.write(f"{line}\n")
 
 
 def forecast(blocks: Iterable[Block], root: Path | None) -> list[str]:
-    """What each book has spent, and what the blocks will be charged; nothing is written.
+    """Says what each book has spent, and what the blocks will be charged; nothing is written.
 
     Args:
       blocks: that are not played yet.
       root: the data folder; None: there is none yet.
     """
-    said = []
+    lines = []
     for group in _by_book(list(blocks), root or Path()):
         item = group[0].cell.environment.item
         assert item.book is not None
         book = BudgetBook(item.book.place(root or Path()))
         state = book.state() if book.entries() else None
-        if state is None and item.book.budget is None:
-            said.append(f"{book.name} does not exist yet, and the spec gives no budget")
+        budget = state.budget if state is not None else item.book.budget.guarantee if item.book.budget is not None else None
+        if budget is None:
+            lines.append(f"{book.name} does not exist yet, and the spec gives no budget")
             continue
-        budget = state.budget if state is not None else item.book.budget.guarantee
         is_known = getattr(item, "pin", None) is not None
         data = charged_data_of(group[0]) if is_known else None
         if data is not None and (others := [place for place in data.books() if place != book.place_in(data)]):
-            said.append(f"{book.name}: {data.name} has rows of the book {others[0]}, so that every run is refused")
+            lines.append(f"{book.name}: {data.name} has rows of the book {others[0]}, so that every run is refused")
             continue
         earlier = Earlier() if data is None or state is not None else data.earlier()
         spent, most = (state.charges if state is not None else earlier.charges), [_charge_of(block) for block in group]
         now, then = (spending.at(spending.level(charges, budget), budget) for charges in (spent, [*spent, *most]))
         refused = ", which is refused" if spending.is_over(spending.level([*spent, *most], budget), budget) else ""
-        said.append(
+        lines.append(
             f"{book.name}: spent {now:.4g} of epsilon {spending.words(budget.epsilon, budget)}; {_named(group)} may raise "
             f"it to {then:.4g}{refused}" + (_before(earlier) if any(earlier) else "")
         )
-    return said
+    return lines
 
 
 def _before(earlier: Earlier) -> str:
-    """What a book will hold of the runs that come before it."""
+    """Says what a book will hold of the runs that come before it."""
     n_runs = sum(charge.facts["replications"] for charge in earlier.charges)
     bare = f"; no budget covers {len(earlier.unprotected)} results without noise" if earlier.unprotected else ""
     return f"; {n_runs} earlier runs over these rows are charged when it opens{bare}"
 
 
-def without_book(environments: Iterable[Environment[Any]]) -> list[str]:
+def without_book(environments: Iterable[Environment[EnvironmentFields]]) -> list[str]:
     """One line for each private file that has no book in the spec, and for each that a book knows nevertheless."""
-    said = []
+    lines = []
     for environment in environments:
         if environment.item.data_file is None or environment.item.book is not None:
             continue
         try:
             check_has_no_book(environment)
         except SpecError as error:
-            said.append(f"{environment.label} is refused: {error}")
+            lines.append(f"{environment.label} is refused: {error}")
         else:
             if not environment.shows("values"):
-                said.append(f"{environment.label}: no budget book: earlier runs over these rows are not counted")
-    return said
+                lines.append(f"{environment.label}: no budget book: earlier runs over these rows are not counted")
+    return lines
 
 
 def open_books(blocks: Iterable[Block]) -> list[str]:
@@ -189,22 +189,22 @@ def open_books(blocks: Iterable[Block]) -> list[str]:
     Raises:
       BookError: a book cannot be used, or its budget cannot count the noise of an earlier run.
     """
-    said = []
+    lines = []
     for group in _by_book(blocks):
         state = _book_of(group[0]).open(charged_data_of(group[0]))
-        said.append(opened(state) or f"{state.name}: open; no earlier runs over these rows are known")
-    return said
+        lines.append(opened(state) or f"{state.name}: open; no earlier runs over these rows are known")
+    return lines
 
 
 def _by_book(blocks: Iterable[Block], root: Path | None = None) -> list[list[Block]]:
     """Blocks of the same data set and book together; those without a book are left out."""
-    found: dict[tuple[str, str], list[Block]] = {}
+    groups: dict[tuple[str, str], list[Block]] = {}
     for block in blocks:
         item = block.cell.environment.item
         if item.book is not None:
             place = item.book.place(root or _root_of(block.cell.environment))
-            found.setdefault((place, str(item.data_file)), []).append(block)
-    return list(found.values())
+            groups.setdefault((place, str(item.data_file)), []).append(block)
+    return list(groups.values())
 
 
 def _named(group: list[Block]) -> str:
@@ -213,7 +213,7 @@ def _named(group: list[Block]) -> str:
 
 
 def opened(state: State) -> str:
-    """What a book holds of the runs that came before it, in one line; empty if there were none."""
+    """Says what a book holds of the runs that came before it, in one line; empty if there were none."""
     if not state.earlier and not state.unprotected:
         return ""
     bare = f"; no budget covers {state.unprotected} results without noise" if state.unprotected else ""
@@ -225,7 +225,7 @@ def opened(state: State) -> str:
     )
 
 
-def check_has_no_book(environment: Environment[Any]) -> None:
+def check_has_no_book(environment: Environment[EnvironmentFields]) -> None:
     """Refuses a file without a book whose rows have one.
 
     Raises:
@@ -250,13 +250,12 @@ def check_has_no_book(environment: Environment[Any]) -> None:
         )
 
 
-def _root_of(environment: Environment[Any]) -> Path:
+def _root_of(environment: Environment[EnvironmentFields]) -> Path:
     """The data folder."""
     pin = getattr(environment.item, "pin", None)
     if pin is None:
         raise BookError(f"{environment.label}: a budget book needs a data folder")
-    root: Path = pin.secret.parent
-    return root
+    return Path(pin.secret.parent)
 
 
 def _book_of(block: Block) -> BudgetBook:
@@ -265,7 +264,7 @@ def _book_of(block: Block) -> BudgetBook:
     return BudgetBook(book.place(_root_of(block.cell.environment)), None if book.budget is None else book.budget.guarantee)
 
 
-def data_of(environment: Environment[Any]) -> DataSet:
+def data_of(environment: Environment[EnvironmentFields]) -> DataSet:
     """The data set of an environment on a file, as its data folder knows it."""
     item: Any = environment.item
     content, digest = own_data.content_of(item)
@@ -295,7 +294,7 @@ def _charge_of(block: Block) -> Charge:
 
 
 def _facts_of(block: Block) -> dict[str, Any]:
-    """Which block it is."""
+    """Facts that say which block it is."""
     cell = block.cell
     return {
         "suite": cell.spec.name, "cell": cell.name, "block": block.index, "key": block.key, "replications": block.n_reps,
@@ -304,7 +303,7 @@ def _facts_of(block: Block) -> dict[str, Any]:
 
 
 def _without_book(block: Block) -> dict[str, Any]:
-    """What the data folder notes of a block that no book is charged for; its events are null if no noise protects rows."""
+    """Note of the data folder on a block that no book is charged for; its events are null if no noise protects rows."""
     cell = block.cell
     try:
         is_protected = cell.is_private and cell.environment.plays_private_rows and math.isfinite(_reserved(block).gdp().mu)
@@ -327,7 +326,7 @@ def _seed_of(block: Block) -> str | None:
 
 
 def _reserved(block: Block) -> Guarantee:
-    """What a replicate may spend: its claim, with what a grid adds."""
+    """Guarantee that a replicate may spend: its claim, with what a grid adds."""
     claim = block.cell.claim_at(block.cell.settings, None)  # to a record, which the book counts
     factor = _GRID if block.cell.noise == SECURE else 1.0
     if isinstance(claim.stated, PureDP):

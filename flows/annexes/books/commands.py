@@ -48,11 +48,11 @@ def show(book: Book, as_json: AsJson = False, data: Data = None, debug: Debug = 
         from bandana.flows.annexes.books import lookup as books
 
         for each in books.books_of(book, _folder(data)):
-            found = books.show(each.state())
+            shown = books.show(each.state())
             if as_json:
-                typer.echo(json.dumps(found, indent=1, allow_nan=False))
+                typer.echo(json.dumps(shown, indent=1, allow_nan=False))
             else:
-                console(_WIDTH).print(books.render(found))
+                console(_WIDTH).print(books.render(shown))
 
 
 @app.command()
@@ -66,10 +66,10 @@ def verify(book: Book, head: Heads = None, as_json: AsJson = False, data: Data =
             done = [books.check_export(Path(book), head or ())]
         else:
             done = [books.verify(each, folder, head or ()) for each in books.books_of(book, folder)]
-        for found in done:
-            said = f"{found['book']}: whole; {found['entries']} entries, {found['seen']} of them looked up as seen before; "
-            typer.echo(json.dumps(found) if as_json else f"{said}last {found['last']}")
-            for note in () if as_json else found["clock"]:
+        for state in done:
+            line = f"{state['book']}: whole; {state['entries']} entries, {state['seen']} of them looked up as seen before; "
+            typer.echo(json.dumps(state) if as_json else f"{line}last {state['last']}")
+            for note in () if as_json else state["clock"]:
                 typer.echo(f"clock: {note}")
 
 
@@ -101,9 +101,9 @@ def repair(book: Book, data: Data = None, debug: Debug = False) -> None:
     with failures(debug):
         from bandana.flows.annexes.books import lookup as books
 
-        found = books.one_of(book, _folder(data))
-        done = found.repair()
-        typer.echo(f"{found.name}: entry {done.number} was added ({done.hash[:12]}); runs are charged again")
+        chosen = books.one_of(book, _folder(data))
+        done = chosen.repair()
+        typer.echo(f"{chosen.name}: entry {done.number} was added ({done.hash[:12]}); runs are charged again")
 
 
 def _folder(data: Path | None) -> DataFolder:

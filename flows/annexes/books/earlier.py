@@ -68,7 +68,7 @@ _PUBLIC = ""
 
 
 def _digest_in(environment: Mapping[str, Any], data: DataSet) -> str | None:
-    """What the data folder knows the rows of a stored result by; None: they are other rows."""
+    """Digest by which the data folder knows the rows of a stored result; None: they are other rows."""
     if environment.get("path") == content_key(data.content.hex()):
         return _PUBLIC
     digest = environment.get("content")
@@ -76,7 +76,7 @@ def _digest_in(environment: Mapping[str, Any], data: DataSet) -> str | None:
 
 
 def _drawn(described: Mapping[str, Any], body: Mapping[str, Any]) -> Mapping[Event, int] | None:
-    """What a stored result says that each of its replicates drew; None: it was without noise."""
+    """Events that each replicate of a stored result drew; None: it was without noise."""
     event: Event | None
     if described["pure"] is not None:
         event = PureEvent(described["pure"]) if described["pure"] else None

@@ -9,7 +9,7 @@ from typing import Any
 from bandana.flows.annexes.books import charges, private_choice, summary
 from bandana.flows.plan.cells import Block, Cell
 from bandana.flows.plan.plan import Plan
-from bandana.flows.problems.environment import Environment
+from bandana.flows.problems.environment import Environment, EnvironmentFields
 
 
 class Keeper:
@@ -23,7 +23,7 @@ class Keeper:
         """Refuses what does not fit into the budget together; see `charges.check_affords`."""
         charges.check_affords(blocks, [private_choice.charge_of_choice(cell) for cell in choices])
 
-    def check_has_no_book(self, environment: Environment[Any]) -> None:
+    def check_has_no_book(self, environment: Environment[EnvironmentFields]) -> None:
         """Refuses a file without a book whose rows have one."""
         charges.check_has_no_book(environment)
 

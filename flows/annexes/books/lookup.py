@@ -1,4 +1,4 @@
-"""What a budget book holds, and whether it is whole."""
+"""Contents of a budget book, and the check that it is whole."""
 
 from __future__ import annotations
 
@@ -55,10 +55,10 @@ def one_of(named: str, folder: DataFolder) -> BudgetBook:
     Raises:
       SpecError: the spec has none or several, or is wrong.
     """
-    found = books_of(named, folder)
-    if len(found) > 1:
-        raise SpecError(f"{named}: names {len(found)} books; give one of them by its name")
-    return found[0]
+    matches = books_of(named, folder)
+    if len(matches) > 1:
+        raise SpecError(f"{named}: names {len(matches)} books; give one of them by its name")
+    return matches[0]
 
 
 def open_books(path: Path, folder: DataFolder) -> list[str]:
@@ -69,9 +69,9 @@ def open_books(path: Path, folder: DataFolder) -> list[str]:
       BookError: a book cannot be used, or its budget cannot count the noise of an earlier run.
     """
     spec = pinned(load_spec(path), folder.root)
-    if not (said := charging.open_books(block for cell in cells_of(spec) for block in cell.blocks())):
+    if not (lines := charging.open_books(block for cell in cells_of(spec) for block in cell.blocks())):
         raise SpecError(f"{path}: environment.data: no environment has a budget book")
-    return said
+    return lines
 
 
 def show(state: State) -> dict[str, Any]:
@@ -103,12 +103,12 @@ def show(state: State) -> dict[str, Any]:
 
 def _suite(name: str, charges: Sequence[Charge], state: State) -> dict[str, Any]:
     cells = {charge.facts["cell"]: None for charge in charges}
-    found = [_cell(cell, [c for c in charges if c.facts["cell"] == cell], state) for cell in cells]
+    rows = [_cell(cell, [c for c in charges if c.facts["cell"] == cell], state) for cell in cells]
     return {
         "suite": name,
         "epsilon": spending.epsilon_of(charges, state.budget),
-        "most_costly_cell": max(cell["epsilon"] for cell in found),
-        "cells": found,
+        "most_costly_cell": max(cell["epsilon"] for cell in rows),
+        "cells": rows,
     }
 
 
@@ -125,34 +125,34 @@ def _cell(name: str, charges: Sequence[Charge], state: State) -> dict[str, Any]:
     }
 
 
-def render(found: dict[str, Any]) -> Group:
+def render(shown: dict[str, Any]) -> Group:
     """A book for people."""
-    delta = found["budget"].get("delta")
+    delta = shown["budget"].get("delta")
     at = "pure" if delta is None else f"delta {delta:g}"
     table = Table("suite", "cell", "runs", "rows", "noise", f"epsilon, {at}")
-    for suite in found["suites"]:
+    for suite in shown["suites"]:
         for cell in suite["cells"]:
             runs = f"{cell['replications']:,}" + (f" ({cell['open']} blocks open)" if cell["open"] else "")
             rows = f"{cell['records'][0]:,} to {cell['records'][1] - 1:,}"
             table.add_row(suite["suite"], cell["cell"], runs, rows, cell["noise"], f"{cell['epsilon']:.4g}")
         if len(suite["cells"]) > 1:
             table.add_row(suite["suite"], f"all {len(suite['cells'])} cells together", "", "", "", f"{suite['epsilon']:.4g}")
-    counted = f"; {found['counted']:.4g} counts against the budget" if found["counted"] > found["spent"] * 1.001 else ""
+    counted = f"; {shown['counted']:.4g} counts against the budget" if shown["counted"] > shown["spent"] * 1.001 else ""
     lines = [
-        f"budget: epsilon {found['budget']['epsilon']:g}" + ("" if delta is None else f" at delta {delta:g}"),
-        f"spent: epsilon {found['spent']:.4g}, all runs together, on the worst record" + counted,
-        f"left: one run of at most epsilon {found['left']:.4g}",
-        *([f"before the book: {_before(found)}"] if found["earlier"] or found["unprotected"] else []),
-        *([f"unit: {found['relation']}"] if found["relation"] else []),
-        f"last entry: {found['last']['number']} of {found['last']['time'][:19]} UTC, {found['last']['hash']}",
-        *(f"clock: {note}" for note in found["clock"]),
+        f"budget: epsilon {shown['budget']['epsilon']:g}" + ("" if delta is None else f" at delta {delta:g}"),
+        f"spent: epsilon {shown['spent']:.4g}, all runs together, on the worst record" + counted,
+        f"left: one run of at most epsilon {shown['left']:.4g}",
+        *([f"before the book: {_before(shown)}"] if shown["earlier"] or shown["unprotected"] else []),
+        *([f"unit: {shown['relation']}"] if shown["relation"] else []),
+        f"last entry: {shown['last']['number']} of {shown['last']['time'][:19]} UTC, {shown['last']['hash']}",
+        *(f"clock: {note}" for note in shown["clock"]),
     ]
-    return Group(Text(f"book {found['book']}"), table, *(Text(line) for line in lines))
+    return Group(Text(f"book {shown['book']}"), table, *(Text(line) for line in lines))
 
 
-def _before(found: dict[str, Any]) -> str:
-    bare = f"{found['unprotected']} results without noise, which no budget covers"
-    return f"{found['earlier']} runs, which are charged, and {bare}"
+def _before(shown: dict[str, Any]) -> str:
+    bare = f"{shown['unprotected']} results without noise, which no budget covers"
+    return f"{shown['earlier']} runs, which are charged, and {bare}"
 
 
 def verify(book: BudgetBook, folder: DataFolder, heads: Sequence[str] = ()) -> dict[str, Any]:
@@ -196,9 +196,9 @@ def _receipts(folder: DataFolder, book: BudgetBook) -> Iterator[tuple[Receipt, s
         yield Receipt(seen.first, seen.number, seen.hash), "this data folder"
     store, place = Store(folder.results), content_key(witness.place_from(heads, book.place))
     for key in sorted(store.sizes(BENCHMARK)):
-        found = (store.describe(BENCHMARK, key) or {}).get(BOOK)
-        if found is not None and found["place"] == place:
-            yield Receipt(found["book"], found["number"], found["hash"]), f"the stored result {key[:12]}"
+        receipt = (store.describe(BENCHMARK, key) or {}).get(BOOK)
+        if receipt is not None and receipt["place"] == place:
+            yield Receipt(receipt["book"], receipt["number"], receipt["hash"]), f"the stored result {key[:12]}"
 
 
 def exported(state: State) -> str:

@@ -15,7 +15,7 @@ from bandana.privacy_core import BoundedRangeEvent, Exponential, LiveLedger, Sec
 
 
 def mechanism_of(cell: Cell) -> Exponential:
-    r"""What selects among mean final regrets.
+    r"""Mechanism that selects among mean final regrets.
 
     Args:
       cell: of a tuning, on a table with a book.
@@ -36,7 +36,7 @@ def mechanism_of(cell: Cell) -> Exponential:
 
 
 def charge_of_choice(cell: Cell) -> Extra:
-    """What the choice for a cell costs."""
+    """Cost of the choice for a cell."""
     tuning = cell.spec.tuning
     assert tuning is not None
     event = SecureNoise().cost(mechanism_of(cell).event)

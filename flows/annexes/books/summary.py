@@ -1,4 +1,4 @@
-"""What a report shows of the budget books that its spec names: what all runs have spent, beside those of the suite."""
+"""Summary in a report of the budget books that its spec names: what all runs have spent, beside those of the suite."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def books_of(spec: Spec, *, is_played: bool) -> list[dict[str, Any]]:
       spec: bound to a data folder, see `bandana.flows.own.data.pinned`; without one it has no books.
       is_played: whether runs of the suite are stored; if not, a book that nobody opened yet is no problem.
     """
-    found = []
+    books = []
     for item in spec.environment:
         pin = getattr(item, "pin", None)
         if item.book is None or pin is None:
@@ -30,10 +30,10 @@ def books_of(spec: Spec, *, is_played: bool) -> list[dict[str, Any]]:
             continue
         about = {"environment": item.shown_label, "name": book.name.removeprefix("book ")}
         try:
-            found.append({**about, **_of(book.state(), spec.name), "problem": None})
+            books.append({**about, **_of(book.state(), spec.name), "problem": None})
         except BookError as error:
-            found.append({**about, **dict.fromkeys(_NUMBERS), "problem": str(error)})
-    return found
+            books.append({**about, **dict.fromkeys(_NUMBERS), "problem": str(error)})
+    return books
 
 
 _NUMBERS = (

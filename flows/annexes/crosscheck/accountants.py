@@ -22,7 +22,7 @@ _PRV_REFUSALS = ("Floating point errors will dominate", "Discrete mean differs",
 
 
 class Expected(StrEnum):
-    """How a library's epsilon must stand to ours."""
+    """Relation that a library's epsilon must have to ours."""
 
     EXACT = "exact"
     UPPER = "upper"
@@ -39,10 +39,10 @@ Ask = Callable[[Events, float], float | tuple[float, float]]
 
 def _gaussian_noise(events: Events) -> list[tuple[float, int]]:
     """(noise multiplier, count) of a ledger of Gaussian events only."""
-    found = [(event.noise_multiplier, count) for event, count in events if isinstance(event, GaussianEvent)]
-    if len(found) < len(events):
+    noise = [(event.noise_multiplier, count) for event, count in events if isinstance(event, GaussianEvent)]
+    if len(noise) < len(events):
         raise DoesNotApply("it knows Gaussian noise only")
-    return found
+    return noise
 
 
 def _mu(events: Events) -> float:

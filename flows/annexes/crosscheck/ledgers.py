@@ -81,7 +81,7 @@ _N_ACTIONS, _N_USERS, _N_REPS = 3, 64, 16
 
 
 class CatalogCases(NamedTuple):
-    """What the catalog gives to ask about, and what it does not."""
+    """Cases that the catalog gives, and what it leaves out."""
 
     cases: tuple[Case, ...]
     """The ledgers' worst records."""
@@ -103,11 +103,11 @@ def catalog_cases(entries: Sequence[Entry] = CATALOG) -> CatalogCases:
         problem, table = bed_of(entry, _N_USERS, 0, _N_ACTIONS)
         for calibration in entry.calibrations:
             for level in LEVELS[entry.guarantee]:
-                asked = f"{name} {calibration} {level}"
+                title = f"{name} {calibration} {level}"
                 try:
                     algorithm = entry.build(bed_settings(entry, problem, calibration, level))
                 except ValueError as error:
-                    refused.append(f"{asked}: {error}")
+                    refused.append(f"{title}: {error}")
                     continue
-                cases.append(Case(asked, derive(algorithm, table, seed=1, n_reps=_N_REPS)))
+                cases.append(Case(title, derive(algorithm, table, seed=1, n_reps=_N_REPS)))
     return CatalogCases(tuple(cases), tuple(not_private), tuple(refused))

@@ -17,7 +17,7 @@ from bandana.privacy_core import GaussianDP
 
 
 class Kind(StrEnum):
-    """What is wrong with the library's epsilon: too low is unsafe, too high wastes noise, fails is no answer at all."""
+    """Kind of defect in a library's epsilon: too low is unsafe, too high wastes noise, fails is no answer at all."""
 
     TOO_LOW = "too low"
     TOO_HIGH = "too high"
@@ -82,7 +82,7 @@ class Defect:
     raises: type[Exception] | None = None
 
     def measure(self) -> Finding:
-        """Whether the installed version still has it: an epsilon off by more than 0.1 %, or below the right one at all."""
+        """Tests if the installed version still has it: an epsilon off by more than 0.1 %, or below the right one at all."""
         value, note = None, ""
         try:
             value = float(self.reproduce())
@@ -115,8 +115,8 @@ def _dp_accounting_rdp(delta: float, event: str, *parameters: float, relation: s
 def _advanced_composition(epsilon: float, count: int) -> float:
     from dp_accounting.pld import accountant, common
 
-    found = accountant.advanced_composition(common.DifferentialPrivacyParameters(epsilon, 0.0), count, 1e-5)
-    return math.nan if found is None else float(found)
+    composed = accountant.advanced_composition(common.DifferentialPrivacyParameters(epsilon, 0.0), count, 1e-5)
+    return math.nan if composed is None else float(composed)
 
 
 _GRIDS = 20

@@ -41,7 +41,7 @@ _PLD_ERROR = 1.1e-5
 
 @dataclass(frozen=True)
 class Opinion:
-    """What one library says of one ledger at one delta.
+    """Opinion of one library on one ledger at one delta.
 
     Attributes:
       ledger: its name.
@@ -99,8 +99,8 @@ class CrossCheck:
     def unopposed(self) -> tuple[str, ...]:
         """Ledgers about which no library could say anything at any delta."""
         names = dict.fromkeys(opinion.ledger for opinion in self.opinions)
-        asked = {o.ledger for o in self.opinions if o.holds is not None and o.library in LIBRARIES}
-        return tuple(name for name in names if name not in asked)
+        answered = {o.ledger for o in self.opinions if o.holds is not None and o.library in LIBRARIES}
+        return tuple(name for name in names if name not in answered)
 
     @property
     def is_sound(self) -> bool:
@@ -120,22 +120,22 @@ def crosscheck(deltas: Sequence[float], on_progress: Callable[[str], None] = lam
     """
     distinct = tuple(dict.fromkeys(probability("delta", delta) for delta in deltas))
     on_progress("running the catalog")
-    asked = catalog_cases()
+    catalog = catalog_cases()
     opinions: list[Opinion] = []
-    for case in (*asked.cases, *named_cases()):
+    for case in (*catalog.cases, *named_cases()):
         on_progress(case.name)
         opinions += second_opinions(case, distinct)
     on_progress("known defects")
     with quiet():
         findings = tuple(defect.measure() for defect in KNOWN_DEFECTS)
     versions = {name: version(name) for name in LIBRARIES}
-    return CrossCheck(distinct, tuple(opinions), asked.not_private, asked.refused, findings, versions)
+    return CrossCheck(distinct, tuple(opinions), catalog.not_private, catalog.refused, findings, versions)
 
 
 def second_opinions(
     case: Case, deltas: Sequence[float], ours: Callable[[float], float] | None = None
 ) -> tuple[Opinion, ...]:
-    """What every library says of one ledger.
+    """Returns the opinion of every library on one ledger.
 
     Args:
       case: the ledger.
@@ -151,20 +151,20 @@ def second_opinions(
     if not case.events or any(isinstance(event, NonPrivateEvent) for event, _ in case.events):
         raise ValueError(f"{case.name} holds no noise to account")
     epsilon = ours or PrivacyCurve.of(dict(case.events)).epsilon
-    found = []
+    opinions = []
     with quiet():
         for delta in deltas:
             probability("delta", delta)
             value = epsilon(delta)
-            found.append(_reference(case, delta, value))
+            opinions.append(_reference(case, delta, value))
             for library, accountant, expected, ask in ACCOUNTANTS:
                 blank = Opinion(case.name, delta, value, library, accountant, expected)
-                found.append(_ask(blank, ask, case.events))
-    return tuple(found)
+                opinions.append(_ask(blank, ask, case.events))
+    return tuple(opinions)
 
 
 def allows(ours: float, lowest: float, highest: float) -> bool:
-    """Whether ours lies between the two, both ends moved outwards by 1e-9; never for a value that is no number."""
+    """True if ours lies between the two, both ends moved outwards by 1e-9; never for a value that is no number."""
     return lowest - SLACK <= ours <= highest + SLACK
 
 
@@ -198,7 +198,7 @@ def _ask(blank: Opinion, ask: Ask, events: Events) -> Opinion:
 
 
 def _without_slack(events: Events, delta: float) -> float:
-    """What is left of delta beside the slack of nearly Gaussian events, of which no library knows.
+    """Rest of delta beside the slack of nearly Gaussian events, of which no library knows.
 
     Such a ledger is (epsilon, delta)-DP where the Gaussian one is (epsilon, delta - slack)-DP.
     """

@@ -38,15 +38,15 @@ def check(deltas: Sequence[float] | None) -> CrossCheck:
     Raises:
       SpecError: a delta is not above 0 and at most 0.1.
     """
-    asked = tuple(deltas or (1e-5,))
+    wanted = tuple(deltas or (1e-5,))
     try:
-        for delta in asked:
+        for delta in wanted:
             small_delta("--delta", delta)
     except ValueError as error:
         raise SpecError(str(error)) from error
     progress = Console(stderr=True)
     with progress.status("asking dp-accounting and opacus") as status:
-        return crosscheck(asked, lambda what: status.update(f"asking dp-accounting and opacus: {escape(what)}"))
+        return crosscheck(wanted, lambda what: status.update(f"asking dp-accounting and opacus: {escape(what)}"))
 
 
 def to_json(result: CrossCheck) -> dict[str, Any]:

@@ -65,9 +65,9 @@ class Accounts:
         Raises:
           TrackingError: there is no such experiment or user, the server does not answer, or it refuses.
         """
-        found = self._ask("GET", "2.0/mlflow/experiments/get-by-name", {"experiment_name": suite}, suite=suite)
-        assert found is not None
-        whose = {"username": user, "resource_type": "experiment", "resource_id": found["experiment"]["experiment_id"]}
+        experiment = self._ask("GET", "2.0/mlflow/experiments/get-by-name", {"experiment_name": suite}, suite=suite)
+        assert experiment is not None
+        whose = {"username": user, "resource_type": "experiment", "resource_id": experiment["experiment"]["experiment_id"]}
         # A second grant is refused while the first one stands.
         self._ask("POST", "3.0/mlflow/users/permissions/revoke", whose, is_absent_ok=level is not None, suite=suite)
         if level is not None:
@@ -93,11 +93,11 @@ class Accounts:
                 return None
             raise TrackingError(self._refusal(error, suite)) from None
         except (OSError, ValueError) as error:
-            said = advice(error, self._address, self._root) if isinstance(error, OSError) else None
-            raise TrackingError(said or f"{self._address.shown} is no MLflow server with users") from None
+            words = advice(error, self._address, self._root) if isinstance(error, OSError) else None
+            raise TrackingError(words or f"{self._address.shown} is no MLflow server with users") from None
 
     def _refusal(self, error: urllib.error.HTTPError, suite: str | None) -> str:
-        """What the server's error means for the user of this process."""
+        """Meaning of the server's error for the user of this process."""
         me, server = self._address.user or "a client without a user", f"the MLflow server {self._address.shown}"
         if error.code == 401:
             return f"{server} denies access to {me}: set MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD"
@@ -106,7 +106,7 @@ class Accounts:
         if error.code == 403:
             return f"{server} does not let {me} do this: only an administrator can"
         try:
-            said = str(json.loads(error.read())["message"]).splitlines()[0]
+            words = str(json.loads(error.read())["message"]).splitlines()[0]
         except (ValueError, KeyError, TypeError, IndexError):
-            said = f"it answers {error.code}, as one without users does"
-        return f"{server} refuses: {self._address.mask(said)[:200]}"
+            words = f"it answers {error.code}, as one without users does"
+        return f"{server} refuses: {self._address.mask(words)[:200]}"

@@ -14,7 +14,7 @@ from bandana.flows.texts.mistakes import SpecError
 BLOCK = "bandana-alert"
 PREFIX = "Bandana alert: "
 GRACE = timedelta(hours=6)
-"""How long after the longest gap between two scheduled runs silence becomes an alert."""
+"""Time after the longest gap between two scheduled runs silence becomes an alert."""
 _MOST_AUTOMATIONS = 200  # what Prefect's server lists at once
 _BROKEN = ("Failed", "Crashed", "TimedOut")
 _ENDED = (*_BROKEN, "Completed", "Cancelled")

@@ -1,4 +1,4 @@
-"""What is wrong, or soon will be, with an installation and its data folder: nothing is changed, and nothing is started."""
+"""Findings on an installation and its data folder, what is wrong or soon will be: nothing is changed or started."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _LITTLE, _NONE = 5 << 30, 128 << 20
 
 
 class State(StrEnum):
-    """How serious a finding is."""
+    """Severity of a finding."""
 
     GOOD = "good"
     NOTE = "note"
@@ -59,11 +59,11 @@ def examine(folder: DataFolder | None) -> list[Finding]:
     Args:
       folder: None where there is no data folder yet.
     """
-    found = [*_versions(), *_ports(), *_prefect()]
+    findings = [*_versions(), *_ports(), *_prefect()]
     if folder is None:
-        return [*found, Finding("data folder", State.NOTE, "there is none yet; the first command makes it")]
+        return [*findings, Finding("data folder", State.NOTE, "there is none yet; the first command makes it")]
     return [
-        *found,
+        *findings,
         *_disk(folder),
         *_permissions(folder),
         *_databases(folder),
@@ -92,11 +92,11 @@ def _broken_requirements() -> Iterator[str]:
     from packaging.requirements import Requirement
 
     try:
-        asked = requires("bandana") or []
+        lines = requires("bandana") or []
     except PackageNotFoundError:
         yield "bandana is not installed"
         return
-    for line in asked:
+    for line in lines:
         requirement = Requirement(line)
         if requirement.marker is not None and not requirement.marker.evaluate({"extra": ""}):
             continue
@@ -112,29 +112,29 @@ def _broken_requirements() -> Iterator[str]:
 def _ports() -> Iterator[Finding]:
     for port, user in _PORTS.items():
         why = why_unusable(port)
-        said = (
+        words = (
             f"free, for `{user}`"
             if why is None
             else f"{why}: `{user}` runs, or another program; `{user} --port` takes another one"
         )
-        yield Finding(f"port {port}", State.GOOD if why is None else State.NOTE, said)
+        yield Finding(f"port {port}", State.GOOD if why is None else State.NOTE, words)
 
 
 def _prefect() -> Iterator[Finding]:
     if address := os.environ.get("PREFECT_API_URL", "").rstrip("/"):
         why = unanswered(f"{address}/health")
-        said = "answers" if why is None else f"does not answer ({why}): start it, or clear PREFECT_API_URL"
-        yield Finding(f"Prefect at {address}", State.GOOD if why is None else State.BAD, said)
+        words = "answers" if why is None else f"does not answer ({why}): start it, or clear PREFECT_API_URL"
+        yield Finding(f"Prefect at {address}", State.GOOD if why is None else State.BAD, words)
 
 
 def _disk(folder: DataFolder) -> Iterator[Finding]:
     free = shutil.disk_usage(folder.root).free
     sizes = {place.name: _size(place) for place in sorted(folder.root.iterdir()) if place.is_dir()}
     parts = ", ".join(f"{name} {size / 2**20:,.0f}" for name, size in sizes.items() if size >= 1 << 19)
-    said = f"{free / 2**30:,.1f} GiB free; {sum(sizes.values()) / 2**20:,.0f} MiB are used{f' ({parts})' if parts else ''}"
+    words = f"{free / 2**30:,.1f} GiB free; {sum(sizes.values()) / 2**20:,.0f} MiB are used{f' ({parts})' if parts else ''}"
     state = State.BAD if free < _NONE else State.NOTE if free < _LITTLE else State.GOOD
     advice = "" if state is State.GOOD else ": free some space, for example with `bandana prune --keep 30d`"
-    yield Finding(f"disk of {folder.root}", state, said + advice)
+    yield Finding(f"disk of {folder.root}", state, words + advice)
 
 
 def _size(place: Path) -> int:
@@ -162,15 +162,15 @@ def _databases(folder: DataFolder) -> Iterator[Finding]:
             advice = (
                 "restore it from a copy" if path.parent.name == "books" else "move it away; the next command makes a new one"
             )
-            said = "whole" if why is None else f"damaged ({why}): {advice}"
+            words = "whole" if why is None else f"damaged ({why}): {advice}"
             state = State.GOOD if why is None else State.BAD
             if why is None and path.name == DATABASE:
-                state, said = _written(path)
-            yield Finding(str(path.relative_to(folder.root)), state, said)
+                state, words = _written(path)
+            yield Finding(str(path.relative_to(folder.root)), state, words)
 
 
 def _written(path: Path) -> tuple[State, str]:
-    """Whether Prefect's database can be read and written, and what to do if not."""
+    """Tests if Prefect's database can be read and written, and says what to do if not."""
     if unfinished(path.parent).exists():
         return State.NOTE, "its first start was interrupted; the next one lays out its tables anew"
     reason = refusal(path, "alembic_version")
@@ -187,8 +187,8 @@ def _permissions(folder: DataFolder) -> Iterator[Finding]:
     if not mode & 0o055:
         yield Finding("permissions", State.GOOD, f"the data folder is for its owner alone (mode {mode:04o})")
     elif (folder.root / SECRET).exists() or (folder.root / "books").is_dir():
-        said = f"other users may read results on private data (mode {mode:04o}): `chmod 700 {folder.root}`"
-        yield Finding("permissions", State.NOTE, said)
+        words = f"other users may read results on private data (mode {mode:04o}): `chmod 700 {folder.root}`"
+        yield Finding("permissions", State.NOTE, words)
     else:
         yield Finding("permissions", State.GOOD, f"other users may look in (mode {mode:04o}); no private data was used yet")
 
@@ -205,20 +205,20 @@ def _results(folder: DataFolder) -> Iterator[Finding]:
         whole = trial.read_bytes() == b"doctor"
         trial.unlink()
     except OSError as error:
-        said = f"cannot be read or written ({error.strerror}: {error.filename}): check its permissions and its disk"
-        yield Finding("results", State.BAD, said)
+        words = f"cannot be read or written ({error.strerror}: {error.filename}): check its permissions and its disk"
+        yield Finding("results", State.BAD, words)
     else:
-        said = "can be read and written" if whole else "the disk returns other bytes than were written: check it"
-        yield Finding("results", State.GOOD if whole else State.BAD, said)
+        words = "can be read and written" if whole else "the disk returns other bytes than were written: check it"
+        yield Finding("results", State.GOOD if whole else State.BAD, words)
 
 
 def _tracking(folder: DataFolder) -> Iterator[Finding]:
     try:
-        said = probe(TrackingStore(TrackingAddress.chosen(folder.root), folder.root))
+        words = probe(TrackingStore(TrackingAddress.chosen(folder.root), folder.root))
     except (TrackingError, SpecError) as error:
         yield Finding("MLflow", State.BAD, " ".join(str(error).split()))
     else:
-        yield Finding("MLflow", State.GOOD, said)
+        yield Finding("MLflow", State.GOOD, words)
 
 
 def _unfinished(folder: DataFolder) -> Iterator[Finding]:
@@ -233,10 +233,10 @@ def _locks(folder: DataFolder) -> Iterator[Finding]:
     """Locks that somebody holds: whoever dies lets go of his, so that none is ever stale."""
     files = [folder.prefect / "server.lock", *sorted((folder.root / "mlflow" / "locks").glob("*.lock"))]
     held = [str(path.relative_to(folder.root)) for path in files if path.exists() and _is_held(path)]
-    said = (
+    words = (
         f"{len(held)} held by a command that runs: {', '.join(held[:5])}" if held else "none is held, and none can be stale"
     )
-    yield Finding("locks", State.NOTE if held else State.GOOD, said)
+    yield Finding("locks", State.NOTE if held else State.GOOD, words)
 
 
 def _is_held(path: Path) -> bool:
@@ -259,7 +259,7 @@ def _suites(folder: DataFolder) -> Iterator[Finding]:
 
 
 def _suite(place: Path, folder: DataFolder, store: Store) -> Finding:
-    """What a rerun of a suite would compute again, by the present code and versions."""
+    """Finding on what a rerun of a suite would compute again, by the present code and versions."""
     name = f"suite {place.name}"
     try:
         spec = load_spec(place / "spec.yaml")
@@ -271,7 +271,7 @@ def _suite(place: Path, folder: DataFolder, store: Store) -> Finding:
         return Finding(name, State.NOTE, f"cannot be read: {' '.join(str(error).split())[:300]}")
     if not missing and not audits:
         return Finding(name, State.GOOD, "nothing would be computed again")
-    said = (
+    words = (
         f"{missing} of {len(blocks)} blocks and {audits} of {len(private)} audits are missing, or of other code or versions"
     )
-    return Finding(name, State.NOTE, f"{said}; a rerun computes them")
+    return Finding(name, State.NOTE, f"{words}; a rerun computes them")

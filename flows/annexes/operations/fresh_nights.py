@@ -44,7 +44,7 @@ _SCHEMA = "bandana-night/1"
 
 @dataclass(frozen=True)
 class Accumulated:
-    """What all nights say of a cell, as pages show it.
+    """Result of all nights for a cell, as pages show it.
 
     Attributes:
       label: of the cell.
@@ -88,9 +88,9 @@ def add_night(cells: Sequence[Cell], folder: DataFolder, night: str) -> list[dic
     The failure probability of the suite's confidence is split evenly between the cells.
     """
     return [
-        asdict(found)
+        asdict(result)
         for cell in cells
-        if (found := _replay_night(cell, folder, night, (1 - cell.audit.confidence) / len(cells), cell.name)) is not None
+        if (result := _replay_night(cell, folder, night, (1 - cell.audit.confidence) / len(cells), cell.name)) is not None
     ]
 
 
@@ -108,7 +108,7 @@ def accumulate(cell: Cell, folder: DataFolder, night: str, level: float) -> Accu
       night: its name, which sorts as nights follow one another.
       level: probability with which a claim that holds is ever refuted, at most.
     """
-    asked = cell.audit
+    audit = cell.audit
     subject = own_replays.subject_of_own(cell) if cell.entry.stated else replays.subject_of_cell(cell)
     request = Request(subject.trial, replays.effort_of(cell), level)
     if not 0 < request.claimed < math.inf:
@@ -121,9 +121,9 @@ def accumulate(cell: Cell, folder: DataFolder, night: str, level: float) -> Accu
         begun = _begin(place, night, claims)
         known = dict(_nights(place, claims))
         past = [known[name] for name in begun["after"] if name in known]
-        seen = bet(claims, past, *replayed(subject.trial.algorithm, pair, asked.replays, int(begun["seed"], 16)))
+        seen = bet(claims, past, *replayed(subject.trial.algorithm, pair, audit.replays, int(begun["seed"], 16)))
         _keep(place, night, seen, claims, {"cell": cell.name, "pair": pair.description, **begun})
-    together = Together(claims, [found for _, found in _nights(place, claims)], level)
+    together = Together(claims, [earlier for _, earlier in _nights(place, claims)], level)
     return Accumulated(
         label=cell.name,
         quantity=str(claims.quantity),
@@ -145,21 +145,21 @@ def _strongest(request: Request) -> Pair:
 
 
 def _begin(place: Path, night: str, claims: NightlyClaims) -> dict[str, Any]:
-    """What is settled before the first replay, now or when this night was begun: its seed, and whom it learns from."""
+    """Facts settled before the first replay, now or when this night was begun: its seed, and whom it learns from."""
     path = place / f"{night}.begun"
     if _begun(path) is None:
-        told = {"seed": secrets.token_hex(16), "after": [name for name, _ in _nights(place, claims)]}
-        write_first(path, json.dumps(told).encode(), lambda there: _begun(there) is not None)
-    found = _begun(path)
-    assert found is not None
-    return found
+        facts = {"seed": secrets.token_hex(16), "after": [name for name, _ in _nights(place, claims)]}
+        write_first(path, json.dumps(facts).encode(), lambda there: _begun(there) is not None)
+    begun = _begun(path)
+    assert begun is not None
+    return begun
 
 
 def _begun(path: Path) -> dict[str, Any] | None:
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-        int(found["seed"], 16)
-        return {"seed": found["seed"], "after": list(found["after"])}
+        facts = json.loads(path.read_text(encoding="utf-8"))
+        int(facts["seed"], 16)
+        return {"seed": facts["seed"], "after": list(facts["after"])}
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
@@ -185,8 +185,8 @@ def _keep(place: Path, night: str, seen: Night, claims: NightlyClaims, about: Ma
 
 def _nights(place: Path, claims: NightlyClaims) -> list[tuple[str, Night]]:
     """Name and content of every whole entry, in the order in which they ended; damaged ones are left out."""
-    found = [(read[0], path.stem, read[1]) for path in place.glob("*.json") if (read := _night(path, claims)) is not None]
-    return [(name, night) for _, name, night in sorted(found, key=lambda item: item[:2])]
+    rows = [(read[0], path.stem, read[1]) for path in place.glob("*.json") if (read := _night(path, claims)) is not None]
+    return [(name, night) for _, name, night in sorted(rows, key=lambda item: item[:2])]
 
 
 def _night(path: Path, claims: NightlyClaims) -> tuple[str, Night] | None:

@@ -30,7 +30,7 @@ _MISSING = "·"
 
 @dataclass(frozen=True)
 class Night:
-    """What one night found; of regret only what the spec declares public.
+    """Findings of one night; of regret only what the spec declares public.
 
     Attributes:
       time: when it ended.
@@ -49,28 +49,28 @@ class Night:
     fresh: Sequence[Mapping[str, Any]] = ()
 
     @classmethod
-    def of(cls, found: Baseline, alarm: str, fresh: Sequence[Mapping[str, Any]] = ()) -> Night:
+    def of(cls, baseline: Baseline, alarm: str, fresh: Sequence[Mapping[str, Any]] = ()) -> Night:
         """The present results."""
         verdicts, numbers = {}, {}
-        for cell in found.cells:
+        for cell in baseline.cells:
             estimates = [] if cell.regret is None else [cell.regret.final]
             if cell.audit is not None:
                 verdicts[cell.label] = str(cell.audit.verdict)
                 estimates += cell.audit.tightness
             numbers[cell.label] = {estimate.quantity: estimate.value for estimate in estimates}
-        return cls(datetime.now(UTC), found.code, alarm, verdicts, numbers, fresh)
+        return cls(datetime.now(UTC), baseline.code, alarm, verdicts, numbers, fresh)
 
 
 def diary(folder: DataFolder, suite: str) -> list[Night]:
     """All nights of a suite, oldest first; lines that are none are left out."""
-    found = []
+    nights = []
     for line in Journal(_place(folder, suite)).read():
         try:
             facts = {name: line[name] for name in ("code", "alarm", "verdicts", "numbers")} | {"fresh": line.get(FRESH, ())}
-            found.append(Night(datetime.fromisoformat(line["time"]), **facts))
+            nights.append(Night(datetime.fromisoformat(line["time"]), **facts))
         except (KeyError, TypeError, ValueError):
             continue
-    return found
+    return nights
 
 
 def _place(folder: DataFolder, suite: str) -> Path:
@@ -82,8 +82,8 @@ def close(plan: Plan, text: str, folder: DataFolder, ended: dict[str, Any] | Sta
     spec = plan.spec
     try:
         alarm = ended.message or "it failed" if isinstance(ended, State) else ""
-        found = ended.data if isinstance(ended, State) else None
-        done = found.done if isinstance(found, AlarmRaised) else ended if isinstance(ended, dict) else {}
+        result = ended.data if isinstance(ended, State) else None
+        done = result.done if isinstance(result, AlarmRaised) else ended if isinstance(ended, dict) else {}
         tonight = Night.of(baseline.record(plan, text, Store(folder.results)), alarm, done.get(FRESH, ()))
         before = diary(folder, spec.name)
         facts = {name: value for name, value in asdict(tonight).items() if name != "time"}
@@ -100,8 +100,8 @@ def close(plan: Plan, text: str, folder: DataFolder, ended: dict[str, Any] | Sta
 
 def _links(folder: DataFolder, suite: str) -> dict[str, str]:
     reports = {kind: folder.suite(suite) / f"report.{kind}" for kind in ("html", "pdf", "json")}
-    found = {f"report ({kind})": str(path) for kind, path in reports.items() if path.exists()}
-    return {**found, "runs in MLflow": f"bandana ui --data {json.dumps(str(folder.root))}"}
+    paths = {f"report ({kind})": str(path) for kind, path in reports.items() if path.exists()}
+    return {**paths, "runs in MLflow": f"bandana ui --data {json.dumps(str(folder.root))}"}
 
 
 def page(suite: str, nights: Sequence[Night], links: Mapping[str, str]) -> str:
@@ -115,7 +115,7 @@ def page(suite: str, nights: Sequence[Night], links: Mapping[str, str]) -> str:
             then = (before.verdicts if before else {}).get(label, "-")
             lines.append(f"| {label} | {verdict} | {then} | {_verdicts(label, shown)} |")
         lines += ["", "A square is a night: ■ PASS or NOT REFUTED, □ INCONCLUSIVE, ✗ FAIL, · not audited.", ""]
-    rows = [(label, name, value) for label, found in tonight.numbers.items() for name, value in found.items()]
+    rows = [(label, name, value) for label, numbers in tonight.numbers.items() for name, value in numbers.items()]
     if rows:
         lines += [f"| cell | quantity | value | change | {len(shown)} nights |", "|---|---|--:|--:|---|"]
         for label, name, value in rows:
@@ -134,7 +134,7 @@ def page(suite: str, nights: Sequence[Night], links: Mapping[str, str]) -> str:
 
 
 def _all_nights(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """What all nights say together, each with a seed of its own."""
+    """Lines on what all nights say together, each with a seed of its own."""
     if not rows:
         return []
     lines = [

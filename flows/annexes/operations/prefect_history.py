@@ -38,7 +38,7 @@ class History:
 
 
 def old_history(home: Path, keep: float) -> History | None:
-    """What ended more than `keep` seconds ago; None where there is no history, or it is of another version of Prefect.
+    """History older than `keep` seconds; None where there is no history, or it is of another version of Prefect.
 
     Raises:
       ServerError: the database is damaged.
@@ -62,9 +62,9 @@ def old_history(home: Path, keep: float) -> History | None:
 
 def remove_history(home: Path, keep: float) -> History | None:
     """Removes what `old_history` counts, and what it leaves without an owner; in a process that has not imported Prefect."""
-    found = old_history(home, keep)
-    if found is None or not (found.flow_runs or found.events):
-        return found
+    history = old_history(home, keep)
+    if history is None or not (history.flow_runs or history.events):
+        return history
     place = home / DATABASE
     size, seconds = place.stat().st_size, int(max(keep, _LEAST))
     os.environ.update({
@@ -77,7 +77,7 @@ def remove_history(home: Path, keep: float) -> History | None:
     asyncio.run(_remove())
     left = old_history(home, keep) or History(0, 0)
     compact(place)
-    return History(found.flow_runs - left.flow_runs, found.events - left.events, max(0, size - place.stat().st_size))
+    return History(history.flow_runs - left.flow_runs, history.events - left.events, max(0, size - place.stat().st_size))
 
 
 async def _remove() -> None:

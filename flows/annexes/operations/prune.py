@@ -1,4 +1,4 @@
-"""What a data folder need not keep: old results, runs in MLflow and history of Prefect that nothing stands on."""
+"""Removal from a data folder of old results, runs in MLflow and history of Prefect that nothing stands on."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ YOUNG, REPORTED, PRESENT, PAID, UNREADABLE = (
 
 @dataclass(frozen=True)
 class Pruned:
-    """What `prune` found.
+    """Result of `prune`.
 
     Attributes:
       removed: files that are gone, or would be, and what they took of the disk.
@@ -48,7 +48,7 @@ class Pruned:
 
 @dataclass(frozen=True)
 class PrunedRuns:
-    """What `prune_runs` found.
+    """Result of `prune_runs`.
 
     Attributes:
       removed: superseded runs that are gone, or would be.
@@ -74,9 +74,9 @@ def prune_runs(folder: DataFolder, keep: float, *, is_dry: bool = False) -> Prun
     if address.database is not None and not address.database.exists():
         return PrunedRuns()
     tracker = Tracker(folder.root, address)
-    found, kept = tracker.old_runs((time.time() - keep) * 1000, _reported_evidence(folder))
-    is_purged = address.kind != "http" if is_dry else tracker.remove_runs(found)
-    return PrunedRuns(tuple(found), kept, is_purged)
+    runs, kept = tracker.old_runs((time.time() - keep) * 1000, _reported_evidence(folder))
+    is_purged = address.kind != "http" if is_dry else tracker.remove_runs(runs)
+    return PrunedRuns(tuple(runs), kept, is_purged)
 
 
 def prune_history(folder: DataFolder, keep: float, *, is_dry: bool = False) -> History | None:
@@ -96,8 +96,8 @@ def seconds_of(text: str) -> float:
     Raises:
       SpecError: it is none, or shorter than an hour, within which a run may still need what it stored.
     """
-    found = re.fullmatch(r"([0-9]{1,6}(?:\.[0-9]{1,3})?)([hdw])", text.strip())
-    seconds = float(found[1]) * _UNITS[found[2]] if found else 0.0
+    match = re.fullmatch(r"([0-9]{1,6}(?:\.[0-9]{1,3})?)([hdw])", text.strip())
+    seconds = float(match[1]) * _UNITS[match[2]] if match else 0.0
     if seconds < _UNITS["h"]:
         raise SpecError(f"--keep: must be a time of at least an hour, such as 30d, 12h or 4w, got {text[:200]!r}")
     return seconds
@@ -158,8 +158,8 @@ def _reported_evidence(folder: DataFolder) -> set[str]:
 
 
 def _reported_files(folder: DataFolder) -> tuple[list[dict[str, Any]], list[str]]:
-    """What reports list, and which of them cannot be read."""
-    found: list[dict[str, Any]] = []
+    """Files that reports list, and the reports that cannot be read."""
+    listed: list[dict[str, Any]] = []
     notes = []
     for suite in _suites(folder):
         report = suite / "report.json"
@@ -167,15 +167,15 @@ def _reported_files(folder: DataFolder) -> tuple[list[dict[str, Any]], list[str]
             continue
         try:
             files = json.loads(report.read_text(encoding="utf-8"))["evidence"]["files"]
-            found += [{**file, "path": str(file["path"])} for file in files]
+            listed += [{**file, "path": str(file["path"])} for file in files]
         except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
             notes.append(f"{report}: cannot be read ({type(error).__name__})")
-    return found, notes
+    return listed, notes
 
 
 def _present(folder: DataFolder, store: Store) -> tuple[set[str], list[str]]:
     """Results that the suites' specs name by the present code: a rerun finds them."""
-    found: set[str] = set()
+    names: set[str] = set()
     notes = []
     for suite in _suites(folder):
         if not (suite / "spec.yaml").exists():
@@ -183,12 +183,12 @@ def _present(folder: DataFolder, store: Store) -> tuple[set[str], list[str]]:
         try:
             spec = load_spec(suite / "spec.yaml")
             for cell in Plan.of(spec, folder.root).played:
-                found |= {_name(store.path(BENCHMARK, block.key)) for block in cell.blocks()}
+                names |= {_name(store.path(BENCHMARK, block.key)) for block in cell.blocks()}
                 if cell.is_private:
-                    found.add(_name(evidence_of(cell, store)))
+                    names.add(_name(evidence_of(cell, store)))
         except (SpecError, OSError, ValueError) as error:
             notes.append(f"{suite.name}: its spec cannot be read: {' '.join(str(error).split())[:200]}")
-    return found, notes
+    return names, notes
 
 
 def _suites(folder: DataFolder) -> Iterator[Path]:

@@ -1,4 +1,4 @@
-"""What runs by the clock: a nightly benchmark of a spec, a weekly audit of the whole catalog, and when they run next."""
+"""Work by the clock: a nightly benchmark of a spec, a weekly audit of the whole catalog, and when they run next."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def read_spec(spec: str, root: Path) -> tuple[Plan, str]:
 def deployments(
     specs: Sequence[str], times: Times, data: str, steps: Sequence[str] = NIGHTLY_STEPS
 ) -> list[RunnerDeployment]:
-    """What `bandana serve` serves: one nightly benchmark a spec, and the weekly audit; never two runs of one at once.
+    """Deployments of `bandana serve`: one nightly benchmark a spec, and the weekly audit; never two runs of one at once.
 
     Specs are paths, or `demo`; steps are those of each night.
 
@@ -124,7 +124,7 @@ def deployments(
     if twice := [name for name in names if names.count(name) > 1]:
         raise SpecError(f"two specs have the name {twice[0]!r}; each is scheduled under its own")
     common: dict[str, Any] = {"concurrency_limit": 1, "entrypoint_type": EntrypointType.MODULE_PATH}
-    found: list[Any] = [
+    runners: list[Any] = [
         nightly_benchmark.to_deployment(
             checked.name,
             schedules=[Cron(times.nightly, timezone=times.timezone)],
@@ -135,7 +135,7 @@ def deployments(
         )
         for spec, checked in read
     ]
-    found.append(
+    runners.append(
         weekly_audit.to_deployment(
             SUITE,
             schedules=[Cron(times.weekly, timezone=times.timezone)],
@@ -145,4 +145,4 @@ def deployments(
             **common,
         )
     )
-    return found
+    return runners

@@ -78,7 +78,7 @@ def connected(api: str) -> Iterator[str]:
     except OSError as error:
         raise ServerError(f"Prefect's server at {api} does not answer ({error})") from None
     previous = signal.signal(signal.SIGTERM, _exit)
-    watch(lambda said: stop(said, FAILED))
+    watch(lambda words: stop(words, FAILED))
     try:
         yield api.removesuffix("/api")
     finally:

@@ -91,12 +91,12 @@ def find(name: str, model: str | None = None, guarantee: str | None = None) -> l
         line = [f"{flag} {word}" for flag, word in (("--model", old.model), ("--guarantee", old.guarantee)) if word]
         raise SpecError(f"{name} is now written as: bandana calibrate {' '.join([old.algorithm, *line])}")
     private = [(form, entry) for form, entry in of if entry.promise is not None]
-    found = [entry for form, entry in private if model in (None, form.model) and guarantee in (None, form.guarantee)]
-    if private and not found:
-        asked = " ".join(word for word in (model, guarantee) if word)
+    entries = [entry for form, entry in private if model in (None, form.model) and guarantee in (None, form.guarantee)]
+    if private and not entries:
+        wanted = " ".join(word for word in (model, guarantee) if word)
         forms = ", ".join(f"--model {form.model} --guarantee {form.guarantee}" for form, _ in private)
-        raise SpecError(f"{name} has no form that is {asked}; it has: {forms}")
-    return found
+        raise SpecError(f"{name} has no form that is {wanted}; it has: {forms}")
+    return entries
 
 
 def defaults(entry: Entry) -> dict[str, Any]:
@@ -105,14 +105,14 @@ def defaults(entry: Entry) -> dict[str, Any]:
     level = {"pure": ("epsilon",), "approximate": ("epsilon", "delta"), "renyi": ("alpha", "epsilon", "delta"),
              "zcdp": ("rho", "delta")}  # fmt: skip
     known: dict[str, Any] = {"alpha": 2.0, "epsilon": 1.0, "delta": 1e-5, "rho": 0.5}
-    found = {name: known[name] for name in level[form.guarantee]}
-    found["horizon"] = 10_000 if kind in ARMS else 1000
+    values = {name: known[name] for name in level[form.guarantee]}
+    values["horizon"] = 10_000 if kind in ARMS else 1000
     if kind in EPISODIC:
-        found |= {"episode_length": 5, "dimension": 4, "n_actions": 2}
+        values |= {"episode_length": 5, "dimension": 4, "n_actions": 2}
     else:
-        found |= {"n_actions": 3, "reward_bound": None} | ({"dimension": _DIMENSIONS[kind]} if kind != FINITE else {})
+        values |= {"n_actions": 3, "reward_bound": None} | ({"dimension": _DIMENSIONS[kind]} if kind != FINITE else {})
     own = {name: parameter.default for name, parameter in entry.parameters.items() if name != "reading"}
-    return {**found, **own, **({"n_features": 16} if "n_features" in own else {}), **EXTRAS.get(form, {})}
+    return {**values, **own, **({"n_features": 16} if "n_features" in own else {}), **EXTRAS.get(form, {})}
 
 
 def readings(entry: Entry) -> Mapping[str, Reading]:
@@ -128,16 +128,16 @@ def assigned(texts: Iterable[str]) -> dict[str, Any]:
     Raises:
       SpecError: a text has no `=`.
     """
-    found: dict[str, Any] = {}
+    given: dict[str, Any] = {}
     for text in texts:
         name, sign, value = text.partition("=")
         if not sign:
             raise SpecError(f"--set takes NAME=VALUE, such as n_batches=8; got {text!r}")
         try:
-            found[name.replace("-", "_")] = int(real(value)) if value.isdigit() else real(value)
+            given[name.replace("-", "_")] = int(real(value)) if value.isdigit() else real(value)
         except ValueError:
-            found[name.replace("-", "_")] = value
-    return found
+            given[name.replace("-", "_")] = value
+    return given
 
 
 def compare(entry: Entry, reading: str | None, given: Mapping[str, Any]) -> list[Comparison]:
@@ -159,14 +159,14 @@ def compare(entry: Entry, reading: str | None, given: Mapping[str, Any]) -> list
     if reading not in (None, ALL_READINGS, *names):
         raise SpecError(f"--reading of {label} must be one of {', '.join(names)}, or {ALL_READINGS}, got {reading!r}")
     values = known | given
-    asked = list(names) if reading == ALL_READINGS else [reading or next(iter(names))]
+    wanted = list(names) if reading == ALL_READINGS else [reading or next(iter(names))]
     try:
         for name in (name for name in known if values[name] is not None):
             if name in _CHECKS:
                 _CHECKS[name](name, values[name])
             elif name in _AT_LEAST_TWO:
                 at_least(name, values[name], 2)
-        return [_compared(entry, name, values) for name in asked]
+        return [_compared(entry, name, values) for name in wanted]
     except OverflowError as error:
         raise SpecError(f"{label}: these parameters lead out of the range of floating-point numbers") from error
     except ValueError as error:
@@ -224,18 +224,18 @@ def _problem(entry: Entry, values: Values) -> tuple[Problem, Data]:
     return Problem(n, span, rounds, dimension=d, kernel=kernel), sphere_table(rounds, n, d, span, seed)
 
 
-def document(found: list[Comparison]) -> dict[str, Any]:
+def document(comparisons: list[Comparison]) -> dict[str, Any]:
     """The comparisons of one entry for machines; an infinite number is null.
 
     The fields of a reading are those of its print, the first calibration; `calibrations` has them for each.
     """
-    entry, values = found[0].entry, found[0].values
+    entry, values = comparisons[0].entry, comparisons[0].values
     return {
         **form_of(entry)._asdict(),
         "is_private": True,
         "claim": entry.claim,
         "source": entry.source,
-        "statement": found[0].columns[0].promise.theorem,
+        "statement": comparisons[0].columns[0].promise.theorem,
         "parameters": dict(values),
         "readings": [
             {
@@ -245,7 +245,7 @@ def document(found: list[Comparison]) -> dict[str, Any]:
                 "noise": list(_rows(comparison.columns)),
                 "calibrations": [_worth(column, values) for column in comparison.columns],
             }
-            for comparison in found
+            for comparison in comparisons
         ],
     }
 
@@ -295,15 +295,15 @@ def _in_words(quantities: list[Quantity]) -> str:
 
 
 def not_private(name: str) -> str:
-    """What is said of a non-private algorithm."""
+    """Sentence on a non-private algorithm."""
     return f"{name} is not private: it adds no noise, so there is nothing to calibrate."
 
 
-def show(found: list[Comparison], meanings: Mapping[str, str], console: Console | None = None) -> None:
+def show(comparisons: list[Comparison], meanings: Mapping[str, str], console: Console | None = None) -> None:
     """Prints the parameters and, for every reading, the noise and what each calibration is worth.
 
     Args:
-      found: of one entry.
+      comparisons: of one entry.
       meanings: parameter -> what it is, in words.
       console: None for standard output.
     """
@@ -314,7 +314,7 @@ def show(found: list[Comparison], meanings: Mapping[str, str], console: Console 
     def say(text: str = "", style: str | None = None) -> None:
         console.print(text, style=style, markup=False, highlight=False)
 
-    entry, values = found[0].entry, found[0].values
+    entry, values = comparisons[0].entry, comparisons[0].values
     say(" ".join(form_of(entry)), style="bold")
     say(f"{entry.source}.")
     say(f"Claim: {entry.claim}.")
@@ -324,14 +324,14 @@ def show(found: list[Comparison], meanings: Mapping[str, str], console: Console 
         meaning, shown = (own[name].meaning, own[name].otherwise) if name in own else (meanings[name], "-")
         parameters.add_row("", option(name), escape(shown if value is None else _shown(value)), escape(meaning))
     console.print(parameters)
-    for comparison in found:
+    for comparison in comparisons:
         say()
         say(f"Reading {comparison.reading}: {comparison.meaning}.")
         console.print(_table(comparison))
         for column in comparison.columns:
             say(worth(column, values))
             say(f"  {verdict(column)}", style={True: "green", False: "bold red", None: "yellow"}[column.is_true])
-    hidden = [name for name in readings(entry) if name not in {comparison.reading for comparison in found}]
+    hidden = [name for name in readings(entry) if name not in {comparison.reading for comparison in comparisons}]
     if hidden:
         say()
         say(f"Other readings: {', '.join(hidden)} (--reading NAME, or --reading {ALL_READINGS}).")
@@ -361,7 +361,7 @@ def _over(size: float | None, last: float | None) -> str:
 
 
 def worth(column: Column, values: Values) -> str:
-    """What a calibration gives, and what is claimed, in one sentence each."""
+    """Says what a calibration gives, and what is claimed, in one sentence each."""
     claim, proved, name = column.claim, column.proved, column.calibration
     epsilon, least, summed = (epsilon_of(x, claim) for x in (proved, column.at_least, column.accounted))
     apart = "" if math.isclose(summed, epsilon) else f" (the ledger adds up to {number(summed)})"
@@ -385,7 +385,7 @@ def worth(column: Column, values: Values) -> str:
 
 
 def verdict(column: Column) -> str:
-    """Whether the claim holds, and how much noise it wastes or lacks."""
+    """Says if the claim holds, and how much noise it wastes or lacks."""
     factor = column.factor
     if column.is_true is None:
         return "Whether the claim is true is not known: the claimed epsilon lies between the two."

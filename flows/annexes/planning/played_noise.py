@@ -1,4 +1,4 @@
-"""What one live run of a calibration shows: how much noise each released quantity has, and what the worst record pays.
+"""Results of one live run of a calibration: how much noise each released quantity has, and what the worst record pays.
 
 The ledger's book holds the events, the algorithm's mechanisms the noise. `bandana.algorithms.papers.readings` says what
 else a print can mean, as what it changes of such a run.
@@ -85,7 +85,7 @@ class Column:
 
     @property
     def is_true(self) -> bool | None:
-        """Whether the claim holds; None where it lies between what is proved and what is attained."""
+        """True if the claim holds; None where it lies between what is proved and what is attained."""
         limit = self.claimed * _ROUNDING
         if epsilon_of(self.proved, self.claim) <= limit:
             return True
@@ -169,17 +169,17 @@ def played(
         proved, attained = (PureDP(x) if isinstance(accounted, PureDP) else GaussianDP(x) for x in both)
     elif isinstance(accounted, PureDP):
         attained = PureDP(accounted.epsilon * max(attained_share(m) for ms in held.values() for m in ms))
-    return Column(calibration, claim, noise, *(_times(found, loss) for found in (accounted, proved, attained)))
+    return Column(calibration, claim, noise, *(_times(each, loss) for each in (accounted, proved, attained)))
 
 
-def _times(found: Any, factor: float) -> Loss:
+def _times(loss: Any, factor: float) -> Loss:
     if math.isinf(factor):
         return NoPrivacy()
-    return PureDP(found.epsilon * factor) if isinstance(found, PureDP) else GaussianDP(found.mu * factor)
+    return PureDP(loss.epsilon * factor) if isinstance(loss, PureDP) else GaussianDP(loss.mu * factor)
 
 
 def _mechanisms(algorithm: Algorithm) -> Iterable[tuple[str, Any, Any]]:
-    """What an algorithm releases through: name of the attribute, what stands there, and the mechanism."""
+    """Mechanisms that an algorithm releases through: name of the attribute, what stands there, and the mechanism."""
     for field in fields(algorithm):  # type: ignore[arg-type]
         value = getattr(algorithm, field.name)
         for each in value if isinstance(value, tuple) else (value,):
@@ -189,7 +189,7 @@ def _mechanisms(algorithm: Algorithm) -> Iterable[tuple[str, Any, Any]]:
 
 
 def _parts(mechanism: Any, n_steps: int) -> Iterable[tuple[str, float, int | None]]:
-    """What the noise falls on, its scale there, and the step of an episode."""
+    """Parts that the noise falls on, its scale there, and the step of an episode."""
     if isinstance(mechanism, JointGaussian):
         yield "matrix", mechanism.scale, None
         yield "vector", mechanism.vector_scale, None

@@ -25,7 +25,7 @@ from bandana.flows.commands.options import (
 
 @dataclass(frozen=True)
 class Subject:
-    """What is audited: exactly one of the spec, an algorithm, a mechanism, samples or the whole catalog."""
+    """Subject of an audit: exactly one of the spec, an algorithm, a mechanism, samples or the whole catalog."""
 
     spec: Annotated[Path | None, typer.Argument(help="The experiment, a YAML file.", show_default=False)] = None
     algorithm: Annotated[
@@ -77,7 +77,7 @@ class Promise:
 
 @dataclass(frozen=True)
 class Search:
-    """How long and where an audit searches."""
+    """Duration and places of an audit's search."""
 
     replays: Annotated[int | None, option("Replays on each side; 20000.", parser=whole)] = None
     rounds: Annotated[int | None, option("Rounds of each replay; 32.", parser=whole)] = None

@@ -53,7 +53,7 @@ class TrackingAddress:
 
     @classmethod
     def chosen(cls, data_dir: Path) -> TrackingAddress:
-        """What the environment names; without it, SQLite in the data folder.
+        """Address that the environment names; without it, SQLite in the data folder.
 
         Raises:
           SpecError: BANDANA_TRACKING_URI cannot be used; the message shows no password.

@@ -100,11 +100,11 @@ class TrackingStore:
         except (TrackingError, FileNotFoundError):
             raise
         except Exception as error:
-            said = None if isinstance(error, ValueError) else advice(error, self.address, self.root, suite)
+            words = None if isinstance(error, ValueError) else advice(error, self.address, self.root, suite)
             self.address.clean(error)
-            if said is None:
+            if words is None:
                 raise
-            raise TrackingError(said) from error
+            raise TrackingError(words) from error
 
     def __reduce__(self) -> tuple[Any, ...]:
         return TrackingStore, (self.address, self._data_dir)  # a client holds connections; each process opens its own
@@ -189,9 +189,9 @@ def _write_nothing(address: TrackingAddress) -> None:
 
 def pages(search: Any, **arguments: Any) -> list[Any]:
     """All results of one of MLflow's searches, page after page."""
-    found, token = [], None
+    items, token = [], None
     while True:
         page = search(**arguments, page_token=token)
-        found += page
+        items += page
         if not (token := page.token):
-            return found
+            return items

@@ -1,4 +1,4 @@
-"""What MLflow, its databases and the disk say, as one sentence with an advice; and which of it passes by itself."""
+"""Errors of MLflow, its databases and the disk, as one sentence with an advice; and which of it passes by itself."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Patient:
 
 
 def is_passing(error: BaseException) -> bool:
-    """Whether the same call may succeed in a moment."""
+    """True if the same call may succeed in a moment."""
     text = str(error).lower()
     if any(hint in text for hint in (*_FULL, *_STRANGERS)) or _REFUSED.search(text):
         return False
@@ -72,13 +72,13 @@ def is_passing(error: BaseException) -> bool:
 
 
 def advice(error: BaseException, address: TrackingAddress, root: Path, suite: str | None = None) -> str | None:
-    """What went wrong with the store at an address, and what to do, or None for an error that is a mistake in the code.
+    """Says what went wrong with the store at an address, and what to do, or None for an error that is a mistake in the code.
 
     The default store lies in the folder `root` of this machine; `suite` names the experiment that was asked for.
     """
     from_disk = isinstance(error, OSError) and not isinstance(error, urllib.error.URLError | ConnectionError | TimeoutError)
     number = error.errno if isinstance(error, OSError) else None
-    text, said = str(error).lower(), address.mask(_first_line(error))
+    text, words = str(error).lower(), address.mask(_first_line(error))
     place = {"sqlite": "the database", "postgresql": "PostgreSQL at", "http": "the MLflow server"}[address.kind]
     named = f"{place} {address.shown}"
     if number in (errno.ENOSPC, errno.EDQUOT) or any(hint in text for hint in _FULL):
@@ -101,23 +101,23 @@ def advice(error: BaseException, address: TrackingAddress, root: Path, suite: st
     if any(hint in text for hint in ("readonly database", "unable to open database")) or (
         from_disk and number in (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST)
     ):
-        return f"{root} cannot be written ({said}): choose another data folder, or change its permissions"
+        return f"{root} cannot be written ({words}): choose another data folder, or change its permissions"
     if address.kind == "postgresql" and any(hint in text for hint in _STRANGERS):
-        return f"{named} denies access ({said}): check user, password and database in {URI_VARIABLE}"
+        return f"{named} denies access ({words}): check user, password and database in {URI_VARIABLE}"
     if address.kind == "http" and suite is not None and _FORBIDDEN.search(text):
         return (
-            f"{named} denies {address.user or 'this user'} access to the experiment {suite!r} ({said}): EDIT is missing; "
+            f"{named} denies {address.user or 'this user'} access to the experiment {suite!r} ({words}): EDIT is missing; "
             f"its owner or an administrator grants it with: {grant(address, suite)}"
         )
     if address.kind == "http" and _REFUSED.search(text):
         return (
-            f"{named} denies access ({said}): set MLFLOW_TRACKING_USERNAME and "
+            f"{named} denies access ({words}): set MLFLOW_TRACKING_USERNAME and "
             "MLFLOW_TRACKING_PASSWORD, or have this host added to the server's --allowed-hosts"
         )
     if isinstance(error, urllib.error.URLError | TimeoutError | ConnectionError) or any(hint in text for hint in _AWAY):
-        return f"{named} does not answer ({said}): start it, or check the address; {_KEPT}"
+        return f"{named} does not answer ({words}): start it, or check the address; {_KEPT}"
     if from_disk or type(error).__module__.split(".")[0] in ("mlflow", "sqlalchemy", "sqlite3", "psycopg2", "psycopg"):
-        return f"MLflow at {address.shown} failed: {said}"
+        return f"MLflow at {address.shown} failed: {words}"
     return None
 
 
@@ -129,7 +129,7 @@ def grant(address: TrackingAddress, suite: str) -> str:
 
 def _first_line(error: BaseException) -> str:
     text = str(error).strip()
-    if found := _KERNEL.search(text):  # what a chain of network libraries wraps in half a page
-        return found[0]
+    if match := _KERNEL.search(text):  # what a chain of network libraries wraps in half a page
+        return match[0]
     line = (text.splitlines() or [type(error).__name__])[0]
     return line if len(line) <= _LENGTH else f"{line[:_LENGTH]}..."

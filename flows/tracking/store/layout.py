@@ -20,7 +20,7 @@ _OF_LAYOUT = ("alembic_version", "workspaces")
 
 
 class Tables(Enum):
-    """How much of a store its file holds."""
+    """State of a store's file: how much of a store it holds."""
 
     NONE = "it has no tables yet"
     PART = "the layout of its tables was interrupted, and it holds no runs"
@@ -29,7 +29,7 @@ class Tables(Enum):
 
 
 def tables_of(place: Path) -> Tables:
-    """How much of a store a file holds; NONE where there is no file.
+    """Returns how much of a store a file holds; NONE where there is no file.
 
     A store is laid out once it has an experiment. Before that, or before any other row, a kill lost nothing.
 
@@ -71,5 +71,5 @@ def lay_out(place: Path) -> None:
 
 
 def _names(database: sqlite3.Connection) -> list[str]:
-    found = database.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'")
-    return sorted(name for (name,) in found)
+    rows = database.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'")
+    return sorted(name for (name,) in rows)

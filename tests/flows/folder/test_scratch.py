@@ -17,7 +17,7 @@ def dead(tmp_path):
     program = (
         "import os, sys, tempfile\n"
         "from pathlib import Path\n"
-        "from bandana.flows.running import scratch, store\n"
+        "from bandana.flows.folder import scratch, store\n"
         "os.fsync = lambda _: os._exit(9)\n"
         "folder = Path(sys.argv[1])\n"
         "Path(tempfile.mkdtemp(scratch.SUFFIX, scratch.prefix('curves'), folder), 'x').write_text('x')\n"

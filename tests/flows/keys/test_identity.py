@@ -248,7 +248,7 @@ def test_a_flipped_sign_of_theta_never_gets_the_old_regret(tmp_path, copied, mon
     """The maker of an environment changes, in the code that runs and in its sources: the store does not answer for it."""
     store, cell = Store(tmp_path), linear_cell()
     old, _ = benchmark_block(cell.blocks()[0], store)
-    original, place = linear_environments.parameter_of, copied / "flows" / "spec" / "linear.py"
+    original, place = linear_environments.parameter_of, copied / "flows" / "problems" / "linear.py"
     whole = place.read_text()
     place.write_text(whole.replace("item.signal * unit", "-item.signal * unit"))
     try:

@@ -1,4 +1,4 @@
-"""What a book's entries add up to, span by span, and the checkpoints that carry it: a charge reads the last one and on."""
+"""Sums of a book's entries, span by span, and the checkpoints that carry it: a charge reads the last one and on."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _COSTS = 1e-100, 1e12
 
 @dataclass
 class Balance:
-    """What entries add up to, built by `of`.
+    """Sum of entries, built by `of`.
 
     Attributes:
       budget: what no record may exceed.
@@ -59,7 +59,7 @@ class Balance:
 
     @classmethod
     def of(cls, entries: Sequence[Entry], since: int = 1) -> Self:
-        """What a book's entries add up to.
+        """Sum of a book's entries.
 
         Args:
           entries: whose seals were checked: all, or the first one, those that `references` names, and all from a checkpoint.
@@ -71,14 +71,14 @@ class Balance:
         opened = body_of(entries[0])
         if not isinstance(opened, Opened):
             raise BookError("entry 1 is missing or out of order: the book was changed; restore it from a copy")
-        found = cls(_budget(entries[0], opened.budget))
+        balance = cls(_budget(entries[0], opened.budget))
         for entry in entries[1:]:
             body = body_of(entry)
             if entry.number >= since:
-                found._add(entry, body, is_taken=entry.number == since)
+                balance._add(entry, body, is_taken=entry.number == since)
             elif isinstance(body, Charged):
-                found.charges[entry.number] = found._charge(entry, body)
-        return found
+                balance.charges[entry.number] = balance._charge(entry, body)
+        return balance
 
     def body(self) -> dict[str, Any]:
         """The body of a checkpoint."""
@@ -95,8 +95,8 @@ class Balance:
                 self.data = entry.number
             case Charged():
                 if self.relation not in (None, body.relation):
-                    said = f"it counts what it costs to {body.relation}; earlier ones, to {self.relation}"
-                    raise BookError(reason(entry, said))
+                    words = f"it counts what it costs to {body.relation}; earlier ones, to {self.relation}"
+                    raise BookError(reason(entry, words))
                 self.relation = body.relation
                 charge = self.charges[entry.number] = self._charge(entry, body)
                 self.spent.setdefault((charge.start, charge.stop), Counter()).update(charge.events)
@@ -116,8 +116,8 @@ class Balance:
     def _settle(self, entry: Entry, body: Settled) -> None:
         charge, earlier = self.charges.get(body.entry), self.settled.get(body.entry)
         if charge is None or earlier is not None:
-            said = f"entry {body.entry}, which is no charge" if charge is None else f"a charge that entry {earlier} settled"
-            raise BookError(reason(entry, f"it settles {said}; restore the book from a copy"))
+            words = f"entry {body.entry}, which is no charge" if charge is None else f"a charge that entry {earlier} settled"
+            raise BookError(reason(entry, f"it settles {words}; restore the book from a copy"))
         events = self._read(entry, body.events)
         paid = self.spent.setdefault((charge.start, charge.stop), Counter())
         paid.subtract(charge.events)
@@ -171,7 +171,7 @@ def references(entries: Sequence[Entry]) -> Iterator[int]:
 
 
 def is_due(entries: Sequence[Entry]) -> bool:
-    """Whether a checkpoint must come before the next entry."""
+    """True if a checkpoint must come before the next entry."""
     n_entries, n_letters = 0, 0
     for entry in reversed(entries):
         if entry.kind == CHECKPOINT:

@@ -1,4 +1,4 @@
-"""What an entry of each kind must hold; a body that was written by hand ends in one line that names the entry."""
+"""Contents of an entry of each kind; a body that was written by hand ends in one line that names the entry."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class Settled(_Body):
 
 
 class Checkpoint(_Body):
-    """What the entries before add up to, so that a charge need not read them again."""
+    """Sum of the entries before, so that a charge need not read them again."""
 
     data: Count
     """Number of the entry that states the data set as it is now."""
@@ -139,11 +139,11 @@ def body_of(entry: Entry) -> Any:
         return _MODELS[entry.kind].model_validate_json(entry.body)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        place, said = ".".join(map(str, first["loc"])), str(first["msg"]).removeprefix("Value error, ")
-        raise BookError(reason(entry, said if said.startswith("its format") or not place else f"{place}: {said}")) from None
+        place, text = ".".join(map(str, first["loc"])), str(first["msg"]).removeprefix("Value error, ")
+        raise BookError(reason(entry, text if text.startswith("its format") or not place else f"{place}: {text}")) from None
 
 
-def reason(entry: Entry, said: str) -> str:
+def reason(entry: Entry, words: str) -> str:
     """One line that names an entry and what is wrong with it."""
-    short = " ".join(said.split())
+    short = " ".join(words.split())
     return f"entry {entry.number} ({entry.kind}): {short if len(short) <= _LONGEST else short[: _LONGEST - 3] + '...'}"

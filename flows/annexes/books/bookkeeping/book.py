@@ -44,7 +44,7 @@ def now() -> datetime:
 
 
 class Receipt(NamedTuple):
-    """What a run keeps of an entry, so that a book without it is found to be cut."""
+    """Part of an entry that a run keeps, so that a book without it is found to be cut."""
 
     book: str
     """Hash of the book's first entry, which no other book has."""
@@ -77,12 +77,12 @@ class State:
 
     @property
     def earlier(self) -> int:
-        """How many replications were played before the book knew of them, and charged when it did."""
+        """Number of replications played before the book knew of them, and charged when it did."""
         return sum(charge.facts["replications"] for charge in self.charges if charge.facts.get("is_earlier"))
 
     @property
     def unprotected(self) -> int:
-        """How many results over its rows no budget covers, since they were computed without noise before it was opened."""
+        """Number of results over its rows that no budget covers: computed without noise before it was opened."""
         return len(_unprotected(self.entries))
 
     @property
@@ -108,7 +108,7 @@ class BudgetBook:
         return self._storage.entries()
 
     def state(self) -> State:
-        """What the book holds.
+        """Contents of the book.
 
         Raises:
           BookError: there is no such book, or it is damaged.
@@ -159,10 +159,10 @@ class BudgetBook:
             if entries := self._storage.entries():
                 self._checked(entries)
                 if (rest := now() - time_of(entries[-1])) > LONG_REST:
-                    said = (
+                    words = (
                         f"the last entry is {rest.days:,} days old; if the clock here is ahead, set it before runs are dated"
                     )
-                    warnings.warn(f"{self.name}: {said}", stacklevel=2)
+                    warnings.warn(f"{self.name}: {words}", stacklevel=2)
         with self._writing(data) as (writer, state):
             _refuse(writer, state, charges, what)
 
@@ -306,7 +306,7 @@ class BudgetBook:
             self._append(writer, EXTENDED, {**_known(writer.entries), "unprotected": fresh})
 
     def _checked(self, entries: Sequence[Entry], since: int | None = None) -> State:
-        """What entries add up to: a whole chain, which is checked, or what `_writing` checked from the entry `since` on."""
+        """Sum of entries: a whole chain, which is checked, or what `_writing` checked from the entry `since` on."""
         if since is None:
             check_chain(entries)
         balance = Balance.of(entries, since or 1)
@@ -329,13 +329,13 @@ def _receipt(writer: Writer) -> Receipt:
 
 
 def _known(entries: Sequence[Entry]) -> dict[str, Any]:
-    """What the book knows its data set by."""
+    """Facts by which the book knows its data set."""
     facts = next(entry.facts for entry in reversed(entries) if entry.kind in (OPENED, EXTENDED))
     return {name: facts[name] for name in ("data", "bytes", "rows", "ordered") if name in facts}
 
 
 def _facts_of(writer: Writer, data: DataSet) -> dict[str, Any]:
-    """What the book will know a data set by."""
+    """Facts by which the book will know a data set."""
     n_rows, salt = data.table.n_rows, writer.salt()
     by_rows = {"rows": n_rows, "ordered": identity.ordered(data.table, salt, n_rows)}
     return {"data": _mac(writer, data.content), "bytes": len(data.content), **by_rows}
@@ -347,7 +347,7 @@ def _unprotected(entries: Sequence[Entry]) -> set[str]:
 
 
 def _mac(writer: Writer, content: bytes) -> str:
-    """What the book knows a data set by."""
+    """Code by which the book knows a data set."""
     return hmac.new(writer.salt(), content, sha256).hexdigest()
 
 
@@ -403,8 +403,8 @@ def _named(name: str) -> Iterator[None]:
     try:
         yield
     except BookError as error:
-        said = str(error)
-        raise BookError(said if said.startswith(name) else f"{name}: {said}") from error.__cause__
+        words = str(error)
+        raise BookError(words if words.startswith(name) else f"{name}: {words}") from error.__cause__
 
 
 def budget_fields(budget: Budget) -> dict[str, float]:

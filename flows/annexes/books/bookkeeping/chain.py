@@ -21,7 +21,7 @@ CHECKPOINT, REPAIRED = "checkpoint", "repaired"
 """Kinds of entries: what those before add up to; a clock was ahead, and time goes on from here."""
 _KINDS = (OPENED, CHARGED, SETTLED, EXTENDED, CHECKPOINT, REPAIRED)
 CLOCK_SLACK = timedelta(minutes=5)
-"""How far the clocks of machines that share a book may differ."""
+"""Distance by which the clocks of machines that share a book may differ."""
 LONG_REST = timedelta(days=400)
 """A book that has rested for longer is more likely to meet a clock that is ahead."""
 
@@ -43,8 +43,8 @@ class Entry(NamedTuple):
     @property
     def facts(self) -> dict[str, Any]:
         """The body."""
-        found: dict[str, Any] = json.loads(self.body)
-        return found
+        facts: dict[str, Any] = json.loads(self.body)
+        return facts
 
 
 def seal(number: int, time: str, kind: str, body: str, previous: str) -> str:
@@ -101,7 +101,7 @@ def last_in_time(entries: Sequence[Entry], now: datetime) -> int:
 
 
 def clock_notes(entries: Sequence[Entry], now: datetime) -> list[str]:
-    """What the times of a chain tell of clocks that were ahead, one line each; none where nothing is odd."""
+    """Notes on what the times of a chain tell of clocks that were ahead, one line each; none where nothing is odd."""
     notes, trusted = [], len(entries)
     for place in range(len(entries) - 1, -1, -1):
         entry = entries[place]
@@ -179,5 +179,5 @@ def check_head(entries: Sequence[Entry], number: int, seal_seen: str, seen_by: s
     place, last = bisect_left(entries, number, key=lambda entry: entry.number), entries[-1].number if entries else 0
     if entries[place : place + 1] and entries[place].number == number and entries[place].hash == seal_seen:
         return
-    found = f"ends with entry {last}" if number > last else f"has another entry {number}"
-    raise BookError(f"it {found}, but {seen_by} saw entry {number} ({seal_seen[:12]}): it was cut or replaced; restore it")
+    words = f"ends with entry {last}" if number > last else f"has another entry {number}"
+    raise BookError(f"it {words}, but {seen_by} saw entry {number} ({seal_seen[:12]}): it was cut or replaced; restore it")

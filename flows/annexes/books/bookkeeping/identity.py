@@ -42,7 +42,7 @@ SHARED = 0.1
 FOLDER = "books/rows"
 """Place in a data folder, one file for each data set."""
 _DEVIATIONS = 3.0
-"""How far above its mean an accident may lie, in standard deviations."""
+"""Distance above its mean that an accident may lie, in standard deviations."""
 _CHANCE = 1e-6
 """Probability with which two samples of one law may agree so well that they are taken for one."""
 _REPEATS = 0.01
@@ -83,11 +83,11 @@ class Table:
 
     def hashed(self, key: bytes) -> Hashes:
         """(n_columns, n_rows) keyed hash of each cell."""
-        found = np.empty((len(self.names), self.n_rows), np.uint64)
+        hashes = np.empty((len(self.names), self.n_rows), np.uint64)
         for place, (codes, values) in enumerate(zip(self.codes, self.values, strict=True)):
             macs = b"".join(mac_of(key, repr(value).encode("utf-8", "surrogatepass")) for value in values)
-            found[place] = np.frombuffer(macs, np.uint64)[codes]
-        return found
+            hashes[place] = np.frombuffer(macs, np.uint64)[codes]
+        return hashes
 
 
 def read(content: bytes, name: str) -> Table:
@@ -133,7 +133,7 @@ def _value(cell: object) -> float | str:
 
 
 def ordered(table: Table, key: bytes, n_rows: int) -> str:
-    """What a book knows the first rows by: their values in their order, columns by name.
+    """Code by which a book knows the first rows: their values in their order, columns by name.
 
     Args:
       table: the rows.
@@ -153,9 +153,9 @@ class Sketch(NamedTuple):
     """Sorted and distinct: all, or the smallest of them."""
     counts: NDArray[np.int64]
     n: int
-    """How many there are, all counted."""
+    """Number of all."""
     singles: int
-    """How many of those kept occur once."""
+    """Number of those kept that occur once."""
     stretch: int = 1
     """Rows of one hash."""
 
@@ -172,7 +172,7 @@ class Sketch(NamedTuple):
         return 1 - self.singles / max(1, int(self.counts.sum()))
 
     def is_shared(self, values: Hashes) -> bool:
-        """Whether other hashes have more in common with these than accident explains."""
+        """True if other hashes have more in common with these than accident explains."""
         if not self.n or not len(values):
             return False
         seen, counts = np.unique(values[values <= self.hashes[-1]], return_counts=True)
@@ -186,7 +186,7 @@ class Sketch(NamedTuple):
         return common > smaller * (SHARED + accident + _DEVIATIONS * spread)
 
     def _agrees_too_well(self, n: int, mine: NDArray[np.int64], others: NDArray[np.int64], n_kinds: int) -> bool:
-        """Whether both have each kind of row so nearly equally often that two samples of one law hardly would.
+        """True if both have each kind of row so nearly equally often that two samples of one law hardly would.
 
         By the lower tail of the two-sample chi-square statistic; a difference of one row of each kind is always granted.
 
@@ -204,7 +204,7 @@ class Sketch(NamedTuple):
 
 
 class Note(NamedTuple):
-    """What a data folder knows a data set by."""
+    """Facts by which a data folder knows a data set."""
 
     check: str
     """A MAC that tells whether the key is the same."""
@@ -260,7 +260,7 @@ class Rows:
         return mac_of(self._key, b"key").hex()
 
     def begins_with(self, known: Note) -> bool:
-        """Whether its first rows are those of a known data set, so that records have the same numbers."""
+        """True if its first rows are those of a known data set, so that records have the same numbers."""
         return known.n_rows <= self.n_rows and self.ordered(known.n_rows) == known.ordered
 
     def ordered(self, n_rows: int) -> str:
@@ -269,7 +269,7 @@ class Rows:
 
     @cached_property
     def note(self) -> Note:
-        """What is kept of it."""
+        """Note that is kept of it."""
         alike = math.prod(1.0 if skip else one for one, skip in zip(self._alike, self._is_sorted, strict=True))
         most = _MOST_HASHES // (2 * len(self._cells) + 1)
         rows = tuple(Sketch.of(rows, most) for rows, _ in self._row_sets())
@@ -299,7 +299,7 @@ class Rows:
         return None
 
     def is_same(self, known: Note) -> bool:
-        """Whether they are taken for the rows of a data set that is known; see the module.
+        """True if they are taken for the rows of a data set that is known; see the module.
 
         Raises:
           ValueError: the note was written under another key.
@@ -336,7 +336,7 @@ def _chance_of_likeness(cells: Hashes) -> float:
 
 
 def _is_sorted(codes: NDArray[np.int64], values: tuple[float | str, ...]) -> bool:
-    """Whether a column of at least two values is in ascending or descending order."""
+    """True if a column of at least two values is in ascending or descending order."""
     if (np.diff(codes) < 0).any():  # codes count values as they come
         return False
     kinds: tuple[Callable[[float | str], bool], ...] = (lambda v: isinstance(v, float), lambda v: isinstance(v, str))
@@ -406,7 +406,7 @@ def note(folder: Path, digest: str, rows: Callable[[], Rows]) -> None:
 
 @lru_cache(maxsize=64)
 def read_note(path: Path) -> Note:
-    """What `note` kept.
+    """Reads what `note` kept.
 
     Raises:
       BookError: the file is damaged.
@@ -428,7 +428,7 @@ def read_note(path: Path) -> Note:
 
 @lru_cache(maxsize=256)
 def is_noted(path: Path, content: bytes, name: str, key: bytes) -> bool:
-    """Whether the note at a place is of the rows of a file.
+    """True if the note at a place is of the rows of a file.
 
     Raises:
       BookError: the note is damaged, or was written under another secret.

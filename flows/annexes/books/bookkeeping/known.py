@@ -66,7 +66,7 @@ class DataSet:
             identity.note(self._notes, self.digest, lambda: self.rows)
 
     def is_same(self, digest: str) -> bool:
-        """Whether a data set that the folder knows by a digest has the same rows, or a part of them.
+        """True if a data set that the folder knows by a digest has the same rows, or a part of them.
 
         Of a data set with a book the spec may declare that it is of others; not of the very same file.
 
@@ -102,14 +102,14 @@ class DataSet:
         """
         if self.heads is None:
             return {}
-        found: dict[str, bool] = {}
+        books: dict[str, bool] = {}
         for path in sorted(self.heads.glob("*.json")):
             seen, is_exact = witness.read(self.heads, path.stem), path.stem == self.digest
             if seen is None:
                 continue
             if self.is_same(path.stem):
-                found[seen.place] = found.get(seen.place, False) or is_exact
-        return found
+                books[seen.place] = books.get(seen.place, False) or is_exact
+        return books
 
     # --- runs without a book ---------------------------------------------------------------------------------------
 

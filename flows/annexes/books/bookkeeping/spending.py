@@ -1,4 +1,4 @@
-"""What the charges of a book compose to, record by record, and what its budget leaves."""
+"""Composition of a book's charges, record by record, and what its budget leaves."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Budget = ApproxDP | PureDP
 
 @dataclass(frozen=True)
 class Charge:
-    """What one block of replicates costs each record of a span.
+    """Cost of one block of replicates to each record of a span.
 
     Attributes:
       events: what is paid, and how often: an upper bound until the block has ended, then what it drew.
@@ -47,12 +47,12 @@ def budget_of(fields: Mapping[str, float]) -> Budget:
 
 def written(events: Mapping[Event, int]) -> list[dict[str, Any]]:
     """Events as plain numbers and texts."""
-    found: list[dict[str, Any]] = PrivacyCurve.of(events).to_dict()["records"][0] if events else []
-    return found
+    records: list[dict[str, Any]] = PrivacyCurve.of(events).to_dict()["records"][0] if events else []
+    return records
 
 
 def read(events: Sequence[Mapping[str, Any]]) -> Counter[Event]:
-    """What `written` wrote.
+    """Reads what `written` wrote.
 
     Raises:
       ValueError: it is no list of events.
@@ -70,12 +70,12 @@ def stretches(charges: Iterable[Charge]) -> list[Counter[Event]]:
         edges.setdefault(charge.start, Counter()).update(charge.events)
         edges.setdefault(charge.stop, Counter()).subtract(charge.events)
     paid: Counter[Event] = Counter()
-    found = []
+    totals = []
     for _, change in sorted(edges.items(), key=itemgetter(0)):
         paid.update(change)
         if total := +paid:
-            found.append(total)
-    return found
+            totals.append(total)
+    return totals
 
 
 def level(charges: Iterable[Charge], budget: Budget) -> float:
@@ -84,7 +84,7 @@ def level(charges: Iterable[Charge], budget: Budget) -> float:
 
 
 def cost_of_all(events: Mapping[Event, int], budget: Budget) -> float:
-    """What events add to a record, in the currency of the budget's filter.
+    """Cost that events add to a record, in the currency of the budget's filter.
 
     Raises:
       ValueError: the budget cannot count one of them.
@@ -94,7 +94,7 @@ def cost_of_all(events: Mapping[Event, int], budget: Budget) -> float:
 
 
 def composed(charges: Iterable[Charge]) -> PrivacyCurve | None:
-    """What all charges compose to on the worst record; None if nothing was paid."""
+    """Composition of all charges on the worst record; None if nothing was paid."""
     records: list[Counter[Event]] = []
     for total in stretches(charges):
         if total not in records:
@@ -104,7 +104,7 @@ def composed(charges: Iterable[Charge]) -> PrivacyCurve | None:
 
 
 def epsilon_of(charges: Sequence[Charge], budget: Budget) -> float:
-    """What the worst record has spent, at the budget's delta: the accountant's composition, not the filter's."""
+    """Epsilon that the worst record has spent, at the budget's delta: the accountant's composition, not the filter's."""
     if isinstance(budget, PureDP):
         return level(charges, budget)
     curve = composed(charges)
@@ -124,7 +124,7 @@ def left(spent: float, budget: Budget) -> float:
 
 
 def is_over(total: float, budget: Budget) -> bool:
-    """Whether a sum of costs exceeds the budget, beyond rounding."""
+    """True if a sum of costs exceeds the budget, beyond rounding."""
     return exceeds(total, filterable(budget))
 
 

@@ -77,7 +77,7 @@ class Storage:
 
     @property
     def name(self) -> str:
-        """What messages call it."""
+        """Name of it in messages."""
         return f"book {self._book}" if is_address(self.place) else f"book {self._path.stem}"
 
     @property
@@ -85,7 +85,7 @@ class Storage:
         return not is_address(self.place)
 
     def exists(self) -> bool:
-        """Whether it has entries."""
+        """True if it has entries."""
         return not (self._is_file and not self._path.exists()) and bool(self.entries())
 
     def entries(self) -> list[Entry]:
@@ -127,12 +127,12 @@ class Storage:
                     connection.exec_driver_sql("SELECT pg_advisory_xact_lock(hashtext(%s))", (f"bandana {self._book}",))
                 yield connection
         except OperationalError as error:
-            said = _line(error)
-            if "lock" in said:
+            line = _line(error)
+            if "lock" in line:
                 raise BookError(
                     f"{self.name}: locked by another process for {PATIENCE:g} s; try again when it is done"
                 ) from error
-            raise BookError(f"{self.name}: {self._shown} cannot be used: {said}") from error
+            raise BookError(f"{self.name}: {self._shown} cannot be used: {line}") from error
         except DatabaseError as error:
             raise BookError(f"{self.name}: {self._shown} is damaged: {_line(error)}; restore it from a copy") from error
         except (SQLAlchemyError, ModuleNotFoundError) as error:
@@ -149,7 +149,7 @@ class Storage:
 
         # The driver begins transactions late; here a writer takes the lock before it reads what it decides from.
         event.listen(engine, "connect", lambda connection, _: setattr(connection, "isolation_level", None))
-        event.listen(engine, "begin", lambda found: found.exec_driver_sql("BEGIN IMMEDIATE" if is_writer else "BEGIN"))
+        event.listen(engine, "begin", lambda link: link.exec_driver_sql("BEGIN IMMEDIATE" if is_writer else "BEGIN"))
         return engine
 
 
@@ -210,17 +210,17 @@ class Writer:
 
     def salt(self) -> bytes:
         """The book's own secret, with which it knows its data set; made with the book."""
-        found = self._connection.execute(select(_SALTS.c.salt).where(_SALTS.c.book == self._book)).scalar()
-        if found is None:
+        salt = self._connection.execute(select(_SALTS.c.salt).where(_SALTS.c.book == self._book)).scalar()
+        if salt is None:
             if self.entries:
                 raise BookError(
                     "its salt is gone, so that it cannot tell whether the data are its own; restore it from a copy"
                 )
-            found = secrets.token_bytes(32)
-            self._connection.execute(insert(_SALTS).values(book=self._book, salt=found))
-        if not isinstance(found, bytes | memoryview):
+            salt = secrets.token_bytes(32)
+            self._connection.execute(insert(_SALTS).values(book=self._book, salt=salt))
+        if not isinstance(salt, bytes | memoryview):
             raise BookError("its salt is no bytes: the book was changed; restore it from a copy")
-        return bytes(found)
+        return bytes(salt)
 
 
 def _rows(connection: Connection, book: str, *conditions: ColumnElement[bool] | TextClause) -> list[Entry]:
@@ -253,7 +253,7 @@ def _index(connection: Connection) -> None:
 
 
 def is_address(place: str) -> bool:
-    """Whether a place is a database's URL, and no file."""
+    """True if a place is a database's URL, and no file."""
     return "://" in place
 
 

@@ -1,4 +1,4 @@
-"""What a data folder has seen of a data set's book: a book that was cut, replaced or left out of a spec is noticed."""
+"""Heads that a data folder has seen of a data set's book: a book that was cut, replaced or left out is noticed."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def place_from(heads: Path | None, place: str) -> str:
 
 
 def read(heads: Path, digest: str) -> Seen | None:
-    """What was seen of the book of a data set; None if nothing was.
+    """Reads what was seen of the book of a data set; None if nothing was.
 
     Args:
       heads: the folder of these notes.
@@ -53,8 +53,8 @@ def read(heads: Path, digest: str) -> Seen | None:
 
 def of_book(heads: Path | None, place: str) -> list[Seen]:
     """All that was seen of the book at a place, one note for each state of its data set."""
-    found = [] if heads is None else [read(heads, path.stem) for path in sorted(heads.glob("*.json"))]
-    return [seen for seen in found if seen is not None and seen.place == place_from(heads, place)]
+    entries = [] if heads is None else [read(heads, path.stem) for path in sorted(heads.glob("*.json"))]
+    return [seen for seen in entries if seen is not None and seen.place == place_from(heads, place)]
 
 
 def note(heads: Path, digest: str, place: str, first: str, entry: Entry) -> None:
