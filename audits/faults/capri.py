@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from bandana.algorithms.bandits.capri.capri import Plan, ProjectedElimination, Sensitive
 from bandana.algorithms.bandits.capri.projection import Projection
 from bandana.algorithms.protocol import FloatArray, IntArray, Record
-from bandana.audits.faults.fault import Control, extended, fault_of, planted_as, without
+from bandana.audits.faults.fault import Control, State, extended, fault_of, planted_as, without
 from bandana.audits.faults.releases import GENERIC, RELEASED_AGAIN, half_the_sensitivity
 from bandana.audits.outcome import DETERMINISTIC
 from bandana.privacy_core import Ledger
@@ -111,18 +110,18 @@ def _padded(array: FloatArray, n_columns: int) -> FloatArray:
 class _WatchesUsers(ProjectedElimination):
     """Keeps how many users of this epoch were at each point, and the sums of their centered rewards; (n_reps, n_points)."""
 
-    def init(self, n_reps: int) -> tuple[Sensitive, Any]:
+    def init(self, n_reps: int) -> tuple[Sensitive, State]:
         sensitive, released = super().init(n_reps)
         nobody = np.zeros((n_reps, len(self.features)))
         return sensitive, extended(released, users=nobody.astype(np.int64), sums=nobody)
 
-    def watch(self, released: Any, record: Record) -> None:
+    def watch(self, released: State, record: Record) -> None:
         """Counts one more user and adds the reward."""
         at = np.arange(len(released.users)), self._place(record.contexts) * self.n_actions + record.actions[:, 0]
         released.users[at] += 1
         released.sums[at] += record.rewards[:, 0] - self._middle
 
-    def imitate(self, released: Any, epoch: int) -> Any:
+    def imitate(self, released: State, epoch: int) -> State:
         """Plans of the epoch whose S and R are the users that were counted."""
         plans: list[Plan] = []
         numbers: dict[bytes, int] = {}
@@ -145,7 +144,7 @@ class _OwnCovariance(_WatchesUsers):
     def _unit(self, found: Projection, is_active: np.ndarray) -> float:
         return float(found.norm[is_active].max())
 
-    def absorb(self, sensitive: Sensitive, released: Any, record: Record, ledger: Ledger) -> tuple[Sensitive, Any]:
+    def absorb(self, sensitive: Sensitive, released: State, record: Record, ledger: Ledger) -> tuple[Sensitive, State]:
         epoch, before = int(released.epoch[0]), released.sums.copy()
         self.watch(released, record)
         if int(released.clock[0]) + 1 == self._ends[epoch]:
@@ -158,7 +157,7 @@ class _OwnCovariance(_WatchesUsers):
 class _LastUsers(_WatchesUsers):
     """S and R are the users of the last epoch: all later messages depend on their points."""
 
-    def absorb(self, sensitive: Sensitive, released: Any, record: Record, ledger: Ledger) -> tuple[Sensitive, Any]:
+    def absorb(self, sensitive: Sensitive, released: State, record: Record, ledger: Ledger) -> tuple[Sensitive, State]:
         epoch = int(released.epoch[0])
         self.watch(released, record)
         sensitive, released = super().absorb(sensitive, released, record, ledger)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -18,9 +17,9 @@ from bandana.algorithms.bandits.finite_arm.episodic_ucb import EpisodicUCB
 from bandana.algorithms.bandits.finite_arm.successive_elimination import Sensitive, SuccessiveElimination
 from bandana.algorithms.protocol import FloatArray, IntArray, Record
 from bandana.audits.faults import regression, releases
-from bandana.audits.faults.fault import ALL, BOTH, Control, extended, fault_of, planted_as, with_part
+from bandana.audits.faults.fault import ALL, BOTH, Control, State, extended, fault_of, planted_as, with_part
 from bandana.audits.outcome import SAMPLING
-from bandana.privacy_core import Exact, Ledger, OpenPhase, PhaseSum, Span
+from bandana.privacy_core import Exact, Ledger, Mechanism, OpenPhase, PhaseSum, Span
 from bandana.privacy_core.sums import contents, reopen
 
 # --- episodes ------------------------------------------------------------------------------------------------------------
@@ -33,12 +32,12 @@ class _RemembersSums(EpisodicUCB):
     began and ended.
     """
 
-    def init(self, n_reps: int) -> tuple[Any, Any]:
+    def init(self, n_reps: int) -> tuple[State, State]:
         sensitive, released = super().init(n_reps)
         empty = np.zeros((n_reps, self.n_actions), dtype=np.int64)
         return sensitive, extended(released, sums=empty.astype(float), start=empty, stop=empty.copy())
 
-    def _release(self, phase: OpenPhase, released: Any, record: Record, ledger: Ledger, ended: IntArray) -> OpenPhase:
+    def _release(self, phase: OpenPhase, released: State, record: Record, ledger: Ledger, ended: IntArray) -> OpenPhase:
         arm = released.arm[ended]
         total, span = contents(phase, ended)
         self.remember(released.sums, total, ended, arm)
@@ -52,10 +51,10 @@ class _RemembersSums(EpisodicUCB):
         sums[ended, arm] = total
 
     @abstractmethod
-    def publish(self, released: Any, ledger: Ledger, ended: IntArray, arm: IntArray, span: Span) -> None:
+    def publish(self, released: State, ledger: Ledger, ended: IntArray, arm: IntArray, span: Span) -> None:
         """Releases what the fault releases."""
 
-    def take_in(self, released: Any, reps: IntArray, arm: IntArray, noisy: FloatArray, n_samples: IntArray) -> None:
+    def take_in(self, released: State, reps: IntArray, arm: IntArray, noisy: FloatArray, n_samples: IntArray) -> None:
         """Puts noisy sums into the arms' estimates; the last one alone counts."""
         episodes_numba.estimate(
             released.mean, released.deviation, reps, arm, noisy, n_samples, 1.0, self.sums.mechanism.scale**2,
@@ -69,7 +68,7 @@ class _NoForgetting(_RemembersSums):
     def remember(self, sums: FloatArray, total: FloatArray, ended: IntArray, arm: IntArray) -> None:
         sums[ended, arm] += total
 
-    def publish(self, released: Any, ledger: Ledger, ended: IntArray, arm: IntArray, span: Span) -> None:
+    def publish(self, released: State, ledger: Ledger, ended: IntArray, arm: IntArray, span: Span) -> None:
         noisy = ledger.release(self.sums.mechanism, released.sums[ended, arm], records=span, reps=ended)
         self.take_in(released, ended, arm, noisy, released.pulls[ended, arm])
 
@@ -77,14 +76,14 @@ class _NoForgetting(_RemembersSums):
 class _NoiseRedrawn(_RemembersSums):
     """Noise is drawn anew at each read of an index (sqrt(m) mu0, or m epsilon, after m reads)."""
 
-    def publish(self, released: Any, ledger: Ledger, ended: IntArray, arm: IntArray, span: Span) -> None:
+    def publish(self, released: State, ledger: Ledger, ended: IntArray, arm: IntArray, span: Span) -> None:
         so_far = Span(np.zeros_like(span.stop), span.stop)
         noisy = ledger.release(self.mechanism(), released.sums[ended], records=so_far, reps=ended)
         n_samples = (released.stop - released.start)[ended]
         row, arms = np.nonzero(n_samples)
         self.take_in(released, ended[row], arms, noisy[row, arms], n_samples[row, arms])
 
-    def mechanism(self) -> Any:
+    def mechanism(self) -> Mechanism:
         """One fresh draw an arm."""
         return self.sums.mechanism
 
@@ -92,7 +91,7 @@ class _NoiseRedrawn(_RemembersSums):
 class _OneNoiseForAllArms(_NoiseRedrawn):
     """A read draws one noise and adds it to every arm's sum."""
 
-    def mechanism(self) -> Any:
+    def mechanism(self) -> Mechanism:
         """One draw for all arms."""
         return releases.shared(self.sums.mechanism)
 
@@ -112,12 +111,12 @@ class _RemembersEpochs(SuccessiveElimination):
     the epoch began, (n_reps,).
     """
 
-    def init(self, n_reps: int) -> tuple[Any, Any]:
+    def init(self, n_reps: int) -> tuple[State, State]:
         sensitive, released = super().init(n_reps)
         empty = np.zeros((n_reps, self.n_actions), dtype=np.int64)
         return sensitive, extended(released, sums=empty.astype(float), n_samples=empty, start=empty[:, 0].copy())
 
-    def absorb(self, sensitive: Sensitive, released: Any, record: Record, ledger: Ledger) -> tuple[Sensitive, Any]:
+    def absorb(self, sensitive: Sensitive, released: State, record: Record, ledger: Ledger) -> tuple[Sensitive, State]:
         phase = self.sums.add(sensitive.phase, record.rewards[:, 0], record.n_records)
         np.subtract(released.left, record.n_records, out=released.left)
         ended = np.flatnonzero(released.left == 0)
@@ -131,7 +130,7 @@ class _RemembersEpochs(SuccessiveElimination):
             )  # fmt: skip
         return Sensitive(phase), released
 
-    def published(self, released: Any, ledger: Ledger, ended: IntArray, total: FloatArray, span: Span) -> FloatArray:
+    def published(self, released: State, ledger: Ledger, ended: IntArray, total: FloatArray, span: Span) -> FloatArray:
         """(n_ended,) noisy sums of the epoch's rewards, as the estimates take them."""
         arm, n = released.arm[ended], span.stop - span.start
         released.sums[ended, arm] += total
@@ -143,7 +142,7 @@ class _RemembersEpochs(SuccessiveElimination):
 class _AllArmsAtOnce(_RemembersEpochs):
     """The sums of all arms leave together when the epoch ends, with one noise for all of them."""
 
-    def published(self, released: Any, ledger: Ledger, ended: IntArray, total: FloatArray, span: Span) -> FloatArray:
+    def published(self, released: State, ledger: Ledger, ended: IntArray, total: FloatArray, span: Span) -> FloatArray:
         arm = released.arm[ended]
         released.sums[ended, arm] = total
         later = np.arange(self.n_actions) > arm[:, None]

@@ -10,14 +10,24 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 
 from bandana.algorithms.protocol import FloatArray, IntArray, Record
 from bandana.algorithms.rl.linear_mdp.batched_lsvi import BatchedLSVI, Released, Sensitive
 from bandana.audits.faults import regression, releases
-from bandana.audits.faults.fault import DRAWN, Control, caught_as, extended, fault_of, with_part, without
+from bandana.audits.faults.fault import (
+    DRAWN,
+    Control,
+    Plant,
+    State,
+    Subject,
+    caught_as,
+    extended,
+    fault_of,
+    with_part,
+    without,
+)
 from bandana.audits.faults.wrapped import ReleaseRequest
 from bandana.audits.outcome import DETERMINISTIC, NOISE, SAMPLING
 from bandana.privacy_core import Ledger, Span
@@ -34,7 +44,7 @@ def _is_vector(request: ReleaseRequest) -> bool:
     return not _is_matrix(request)
 
 
-def _in(is_meant: Callable[[ReleaseRequest], bool], fault: releases.Fault) -> Callable[[Any], Any]:
+def _in(is_meant: Callable[[ReleaseRequest], bool], fault: releases.Fault) -> Plant:
     """Plants a fault in some of the releases."""
     return releases.planted(releases.only(is_meant, fault))
 
@@ -42,7 +52,7 @@ def _in(is_meant: Callable[[ReleaseRequest], bool], fault: releases.Fault) -> Ca
 _halved = releases.through(partial(releases.weakened, share=0.5))
 
 
-def _paid_for_once(honest: Any) -> Any:
+def _paid_for_once(honest: BatchedLSVI) -> Subject:
     """U is released at each of R updates, with noise for one (sqrt(R) mu0); it declares the users since the last update."""
     updates, length = honest.schedule.most_updates, honest.episode_length
 
@@ -51,11 +61,11 @@ def _paid_for_once(honest: Any) -> Any:
         start = np.array((0, *honest.schedule.looks))[before]
         return request.release(records=Span(start, request.records.stop))
 
-    scaled = tuple(mechanism.scaled(regression.for_one(mechanism, updates)) for mechanism in honest.vectors)
+    scaled = tuple(releases.scaled(mechanism, regression.for_one(mechanism, updates)) for mechanism in honest.vectors)
     return _in(_is_vector, fault)(replace(honest, vectors=scaled))
 
 
-def _no_diagonal(honest: Any) -> Any:
+def _no_diagonal(honest: BatchedLSVI) -> Subject:
     """Releases the diagonals of the matrices, which have no vectors here, without noise."""
     rows, columns = np.triu_indices(honest.model.dimension)
     shares = np.tile((rows != columns).astype(float), honest.episode_length)
@@ -69,12 +79,12 @@ def _no_diagonal(honest: Any) -> Any:
 class _BacksUpExactValues(BatchedLSVI):
     """Values are backed up before they are noised: targets hold the exact returns of the first user."""
 
-    def init(self, n_reps: int) -> tuple[Any, Released]:
+    def init(self, n_reps: int) -> tuple[State, Released]:
         """The honest states, with (n_reps, H + 1, S) returns of the first user from each step on, where that user was."""
         sensitive, released = super().init(n_reps)
         return extended(sensitive, pilot=np.zeros_like(released.values)), released
 
-    def absorb(self, sensitive: Any, released: Released, record: Record, ledger: Ledger) -> tuple[Any, Released]:
+    def absorb(self, sensitive: State, released: Released, record: Record, ledger: Ledger) -> tuple[State, Released]:
         assert record.states is not None
         first = np.flatnonzero(released.clock == 0)
         returns = np.cumsum(np.clip(record.rewards, 0, 1)[:, ::-1], axis=1)[:, ::-1]
@@ -82,7 +92,7 @@ class _BacksUpExactValues(BatchedLSVI):
             sensitive.pilot[first, h, record.states[first, h]] = returns[first, h]
         return super().absorb(sensitive, released, record, ledger)
 
-    def targets(self, sensitive: Any, released: Released, due: IntArray, step: int) -> FloatArray:
+    def targets(self, sensitive: State, released: Released, due: IntArray, step: int) -> FloatArray:
         """(n_rows, S) the values that follow the step, never released."""
         return np.asarray(sensitive.pilot[due, step + 1])
 
@@ -100,22 +110,22 @@ class _RewardsNotClipped(BatchedLSVI):
 class _UpdatesByRewards(BatchedLSVI):
     """Whether to update is decided from exact rewards, above one half on average (no privacy)."""
 
-    def init(self, n_reps: int) -> tuple[Sensitive, Any]:
+    def init(self, n_reps: int) -> tuple[Sensitive, State]:
         """The honest states, with (n_reps,) a sum of exact rewards kept in the released one."""
         sensitive, released = super().init(n_reps)
         return sensitive, extended(released, exact=np.zeros(n_reps))
 
-    def absorb(self, sensitive: Sensitive, released: Any, record: Record, ledger: Ledger) -> tuple[Sensitive, Any]:
+    def absorb(self, sensitive: Sensitive, released: State, record: Record, ledger: Ledger) -> tuple[Sensitive, State]:
         released.exact[:] += np.clip(record.rewards, 0, 1).sum(axis=1)
         return super().absorb(sensitive, released, record, ledger)
 
-    def is_due(self, released: Any, log_det: FloatArray) -> np.ndarray:
+    def is_due(self, released: State, log_det: FloatArray) -> np.ndarray:
         """Whether each replicate updates, (n_reps,), decided from exact rewards: the fault."""
         due = released.exact > 0.5 * self.episode_length * released.clock
         return np.asarray(due & (released.n_updates < self.schedule.most_updates))
 
 
-def _never_updates(honest: Any) -> Any:
+def _never_updates(honest: BatchedLSVI) -> BatchedLSVI:
     """The condition of a second update never holds: one policy for ever."""
     return replace(honest, schedule=replace(honest.schedule, log_growth=math.inf))
 

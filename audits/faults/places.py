@@ -9,14 +9,13 @@ neighbor, so it exceeds every finite mu, and every (epsilon, delta) whose delta 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from bandana.algorithms.protocol import FloatArray, IntArray, Record
-from bandana.audits.faults.fault import Control
+from bandana.algorithms.protocol import BoolArray, FloatArray, IntArray, Record
+from bandana.audits.faults.fault import Control, Plant, State
 from bandana.audits.faults.wrapped import ReleaseRequest, WithLedgerWrapper
 from bandana.audits.outcome import DETERMINISTIC
 from bandana.privacy_core import Ledger, is_selection
@@ -43,7 +42,7 @@ class Kept(NamedTuple):
 class Shown(NamedTuple):
     """The released state of an algorithm beside which something is let out."""
 
-    inner: Any
+    inner: State
     """The algorithm's own."""
     forced: IntArray
     """(n_reps,) the action that must come next, or -1."""
@@ -77,12 +76,12 @@ class _Beside(WithLedgerWrapper, ABC):
         memory.digits[request.rows] = np.abs(output.reshape(len(output), -1).sum(axis=1)) * _DIGITS % 1
         return output
 
-    def init(self, n_reps: int) -> tuple[Any, Any]:
+    def init(self, n_reps: int) -> tuple[State, State]:
         """The algorithm's states, and nothing let out."""
         sensitive, released = super().init(n_reps)
         return sensitive, Shown(released, np.full(n_reps, -1), np.zeros(n_reps))
 
-    def act(self, released: Shown, context: Any, step: int, *coins: FloatArray) -> IntArray:
+    def act(self, released: Shown, context: FloatArray | None, step: int, *coins: FloatArray) -> IntArray:
         """The algorithm's actions, unless one is forced."""
         actions = self.honest.act(released.inner, context, step, *coins)
         return np.where(released.forced >= 0, released.forced, actions)
@@ -91,7 +90,7 @@ class _Beside(WithLedgerWrapper, ABC):
         """One round."""
         return np.ones(len(actions), dtype=np.int64)
 
-    def absorb(self, sensitive: Any, released: Shown, record: Record, ledger: Ledger) -> tuple[Any, Any]:
+    def absorb(self, sensitive: State, released: Shown, record: Record, ledger: Ledger) -> tuple[State, State]:
         """Absorbs as the algorithm does, keeps rewards, and lets something out."""
         reward, kept = record.rewards.sum(axis=1), sensitive.memory
         for place in range(2):
@@ -101,22 +100,22 @@ class _Beside(WithLedgerWrapper, ABC):
         return sensitive, self.let_out(Shown(inner, none, released.shown), kept, reward, record.user == self.last)
 
     @abstractmethod
-    def let_out(self, released: Shown, kept: Kept, reward: FloatArray, is_last: Any) -> Shown:
+    def let_out(self, released: Shown, kept: Kept, reward: FloatArray, is_last: BoolArray) -> Shown:
         """The released state with what is let out after a round."""
 
 
 class _ShownLater(_Beside):
-    def let_out(self, released: Shown, kept: Kept, reward: FloatArray, is_last: Any) -> Shown:
+    def let_out(self, released: Shown, kept: Kept, reward: FloatArray, is_last: BoolArray) -> Shown:
         return released._replace(forced=np.where(is_last, (kept.rewards[:, 0] > self.value).astype(np.int64), -1))
 
 
 class _OneValue(_Beside):
-    def let_out(self, released: Shown, kept: Kept, reward: FloatArray, is_last: Any) -> Shown:
+    def let_out(self, released: Shown, kept: Kept, reward: FloatArray, is_last: BoolArray) -> Shown:
         return released._replace(forced=np.where(np.abs(reward - self.value) < _CLOSE, 1, -1))
 
 
 class _BothHigh(_Beside):
-    def let_out(self, released: Shown, kept: Kept, reward: FloatArray, is_last: Any) -> Shown:
+    def let_out(self, released: Shown, kept: Kept, reward: FloatArray, is_last: BoolArray) -> Shown:
         both = (kept.rewards > self.value).all(axis=1)
         return released._replace(forced=np.where(is_last, both.astype(np.int64), -1))
 
@@ -143,7 +142,7 @@ class _BelowExact(WithLedgerWrapper):
 
 
 class _Seldom(_Beside):
-    def let_out(self, released: Shown, kept: Kept, reward: FloatArray, is_last: Any) -> Shown:
+    def let_out(self, released: Shown, kept: Kept, reward: FloatArray, is_last: BoolArray) -> Shown:
         is_told = is_last & (kept.digits < self.share)
         return released._replace(shown=np.where(is_told, kept.rewards[:, 0], released.shown))
 
@@ -197,5 +196,5 @@ def _control(
     return _found_by_search(name, words, lambda honest: kind(honest, record, last, value, share))
 
 
-def _found_by_search(name: str, words: str, plant: Callable[[Any], Any]) -> Control:
+def _found_by_search(name: str, words: str, plant: Plant) -> Control:
     return Control(name, f"{words} (no privacy)", plant, (DETERMINISTIC,), is_sampled=False)

@@ -10,11 +10,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from bandana.algorithms.protocol import FloatArray, IntArray, Record
-from bandana.privacy_core import Carried, Ledger, Span
+from bandana.algorithms.protocol import Algorithm, FloatArray, IntArray, Record
+from bandana.audits.faults.fault import State
+from bandana.privacy_core import Carried, Ledger, Mechanism, Span
 
 
-def delegated(owner: str, name: str, *default: Any) -> Any:
+def delegated(owner: str, name: str, *default: object) -> Any:
     """A property that reads an attribute of what the field `owner` holds.
 
     Args:
@@ -29,7 +30,7 @@ class ReleaseRequest(NamedTuple):
     """What an algorithm asks its ledger to release; the fields are those of `Ledger.release`."""
 
     ledger: Ledger
-    mechanism: Any
+    mechanism: Mechanism
     value: FloatArray
     records: Span
     reps: IntArray | None
@@ -55,7 +56,7 @@ class WrappedLedger:
 
     def release(
         self,
-        mechanism: Any,
+        mechanism: Mechanism,
         value: FloatArray,
         *,
         records: Span,
@@ -69,7 +70,7 @@ class WrappedLedger:
 class WrappedState(NamedTuple):
     """The sensitive state of an algorithm whose ledger is wrapped."""
 
-    inner: Any
+    inner: State
     """The algorithm's own."""
     memory: Any
     """What the wrapper remembers of this run."""
@@ -83,7 +84,7 @@ class WithLedgerWrapper:
       honest: the algorithm.
     """
 
-    honest: Any
+    honest: Algorithm
 
     n_actions, reward_range, act, hold = (delegated("honest", name) for name in ("n_actions", "reward_range", "act", "hold"))
     context_dimension, episode_length, n_states = (
@@ -99,12 +100,12 @@ class WithLedgerWrapper:
         """(n_rows, ...) what the algorithm gets for a request to its ledger."""
         return request.release()
 
-    def init(self, n_reps: int) -> tuple[WrappedState, Any]:
+    def init(self, n_reps: int) -> tuple[WrappedState, State]:
         """Initial states of the wrapped algorithm, with an empty memory."""
         sensitive, released = self.honest.init(n_reps)
         return WrappedState(sensitive, self.empty_memory(n_reps)), released
 
-    def absorb(self, sensitive: WrappedState, released: Any, record: Record, ledger: Ledger) -> tuple[WrappedState, Any]:
+    def absorb(self, sensitive: WrappedState, released: State, record: Record, ledger: Ledger) -> tuple[WrappedState, State]:
         """Absorbs a record as the wrapped algorithm does, through the wrapped ledger."""
         wrapped = WrappedLedger(ledger, lambda request: self.answer(request, sensitive.memory))
         inner, released = self.honest.absorb(sensitive.inner, released, record, wrapped)
