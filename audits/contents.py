@@ -11,10 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+Description = Mapping[str, Any]
+"""A JSON object; its schema says which value is of which kind."""
 DESCRIPTION, PROVENANCE = "description", "provenance"
 
 
-def read_description(path: Path) -> dict[str, Any]:
+def read_description(path: Path) -> Description:
     """The description of a result or of evidence; its arrays are not read.
 
     Raises:
@@ -35,7 +37,7 @@ def numbers_sha256(path: Path) -> str:
     return digest(arrays, json.loads(bytes(arrays.pop(DESCRIPTION)).decode()))
 
 
-def digest(arrays: Mapping[str, NDArray[Any]], description: Mapping[str, Any]) -> str:
+def digest(arrays: Mapping[str, NDArray[np.generic]], description: Description) -> str:
     """SHA-256 of arrays and a description without its provenance.
 
     Args:

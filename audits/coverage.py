@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+
+from bandana.audits.contents import Description
 
 _MOST_SHOWN = 6
 
@@ -70,13 +70,13 @@ class Coverage:
             *unseen,
         )
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> dict[str, object]:
         """The same as plain JSON; `of` reads it."""
         stated = {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
         return stated if self.words else {name: value for name, value in stated.items() if name != "words"}
 
     @classmethod
-    def of(cls, stated: Mapping[str, Any] | None) -> Coverage | None:
+    def of(cls, stated: Description | None) -> Coverage | None:
         """The coverage that `describe` wrote; None of None."""
         if stated is None:
             return None

@@ -10,13 +10,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from bandana.algorithms.claim import Claim
 from bandana.algorithms.protocol import FloatArray
+from bandana.audits.bounds.bound import Parameters
 from bandana.audits.claims import Quantity, as_gdp, assumes_gaussian_noise
+from bandana.audits.contents import Description
 from bandana.audits.coverage import Coverage
 from bandana.privacy_core import (
     BoundedEvent,
@@ -174,7 +175,7 @@ class StatedBound:
     neighbor: str
     quantity: Quantity
     method: str
-    parameters: Mapping[str, Any]
+    parameters: Parameters
     level: float
     lower: float
     scores: str
@@ -281,13 +282,13 @@ class Outcome:
     bounds: tuple[StatedBound, ...]
     scores: Scores
     events: tuple[tuple[Event, int], ...] | None
-    counterexample: Mapping[str, Any] | None
+    counterexample: Description | None
     noise_finding: str | None
     controls: tuple[TriedControl, ...]
     power: float
     caveats: tuple[str, ...] = ()
     about: Mapping[str, str] = field(default_factory=dict)
-    provenance: Mapping[str, Any] | None = None
+    provenance: Description | None = None
     coverage: Coverage | None = None
     at_test_budget: Outcome | None = None
 

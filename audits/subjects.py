@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import partial
-from typing import Any
 
 from bandana.algorithms.catalog import CATALOG
 from bandana.algorithms.entry import Entry, Settings
@@ -48,7 +47,7 @@ class Subject:
     trial: Trial
     at_test_budget: Trial | None
     controls: tuple[Control, ...]
-    parameters: Mapping[str, Any] = field(default_factory=dict)
+    parameters: Mapping[str, object] = field(default_factory=dict)
 
 
 def subjects() -> dict[str, partial[Subject]]:

@@ -27,6 +27,10 @@ class QuantityKind(StrEnum):
     RHO = "rho"
 
 
+Parameters = Mapping[str, float]
+"""Name -> number, or truth value, that a bound takes beside scores and level."""
+
+
 @dataclass(frozen=True)
 class Bound:
     """One way from scores to a lower confidence bound.
@@ -49,12 +53,12 @@ class Bound:
     name: str
     quantity: QuantityKind
     function: Callable[..., float]
-    parameters: Mapping[str, Any]
+    parameters: Mapping[str, object]
     theorem: str
     assumption: str
     words: str
 
-    def filled(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    def filled(self, parameters: Parameters) -> dict[str, Any]:
         """All parameters, defaults filled in.
 
         Raises:
@@ -70,6 +74,6 @@ class Bound:
                 raise ValueError(f"{self.name} needs the parameter {key!r}")
         return found
 
-    def __call__(self, first: ArrayLike, second: ArrayLike, level: float, **parameters: Any) -> float:
+    def __call__(self, first: ArrayLike, second: ArrayLike, level: float, **parameters: float) -> float:
         """The bound from these scores; arguments are as for `function`, errors as for `filled`."""
         return self.function(first, second, level=level, **self.filled(parameters))

@@ -8,16 +8,15 @@ epsilon.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 from scipy.optimize import brentq
 
 from bandana.algorithms.protocol import FloatArray
-from bandana.audits.bounds.bound import QuantityKind
+from bandana.audits.bounds.bound import Parameters, QuantityKind
 from bandana.audits.bounds.methods import METHODS, bound, named
 from bandana.privacy_core.accounting import gaussian
 from bandana.privacy_core.checks import at_least, positive, probability
@@ -54,7 +53,7 @@ def _laplace_pair(epsilon: float, n: int, generator: np.random.Generator) -> tup
     return np.clip(2 * data - epsilon, -epsilon, epsilon), np.clip(2 * neighbor - epsilon, -epsilon, epsilon)
 
 
-def _yardstick(quantity: QuantityKind, parameters: Mapping[str, Any]) -> _Yardstick:
+def _yardstick(quantity: QuantityKind, parameters: Parameters) -> _Yardstick:
     def same(value: float) -> float:
         return value
 
@@ -89,7 +88,7 @@ def _mu_at(delta: float, epsilon: float) -> float:
 
 def smallest_factor_caught(
     method: str,
-    parameters: Mapping[str, Any],
+    parameters: Parameters,
     level: float,
     claimed: float,
     n: int,
@@ -129,8 +128,8 @@ def smallest_factor_caught(
 
 
 def _checked(
-    method: str, parameters: Mapping[str, Any], level: float, claimed: float, n: int, share: float, n_trials: int
-) -> tuple[tuple[str, Any], ...]:
+    method: str, parameters: Parameters, level: float, claimed: float, n: int, share: float, n_trials: int
+) -> tuple[tuple[str, float], ...]:
     """All parameters of the method in order, if every argument is in its range."""
     filled = named(method).filled(parameters)
     probability("level", level)
@@ -144,7 +143,7 @@ def _checked(
 @lru_cache(maxsize=1024)
 def _smallest_factor(
     method: str,
-    parameters: tuple[tuple[str, Any], ...],
+    parameters: tuple[tuple[str, float], ...],
     level: float,
     claimed: float,
     n: int,
@@ -197,7 +196,7 @@ def _simulated(method: str, n: int) -> int:
 
 @lru_cache(maxsize=1024)
 def _certified(
-    method: str, parameters: tuple[tuple[str, Any], ...], level: float, strength: float, n: int, trials: int
+    method: str, parameters: tuple[tuple[str, float], ...], level: float, strength: float, n: int, trials: int
 ) -> tuple[float, ...]:
     """The strengths that simulated audits of a mechanism of this strength certify, increasing."""
     given = dict(parameters)
@@ -208,7 +207,7 @@ def _certified(
 
 def share_caught(
     method: str,
-    parameters: Mapping[str, Any],
+    parameters: Parameters,
     level: float,
     claimed: float,
     n: int,

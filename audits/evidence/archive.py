@@ -14,10 +14,9 @@ import io
 import json
 import math
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +25,7 @@ from bandana.algorithms.protocol import FloatArray
 from bandana.audits import claims
 from bandana.audits.bounds import methods, one_run_methods
 from bandana.audits.claims import Quantity, text_of
+from bandana.audits.contents import Description
 from bandana.audits.coverage import Coverage
 from bandana.audits.evidence import kinds
 from bandana.audits.outcome import DETERMINISTIC, ONE_RUN, Effort, Outcome, StatedBound, TriedControl
@@ -51,7 +51,7 @@ _DIGITS, _SHOWN, _MOST_BYTES = 64, 200, 2 << 30
 _SIDES = ("data", "neighbor")
 TEST = "test_"
 """Beginning of the names of scores at the test budget."""
-_EVENTS: dict[str, type[Event]] = {
+_EVENTS: dict[str, Callable[..., Event]] = {
     "Gaussian": GaussianEvent,
     "NearlyGaussian": NearlyGaussianEvent,
     "Laplace": LaplaceEvent,
@@ -79,7 +79,7 @@ class Evidence:
     """
 
     outcome: Outcome
-    stated: Mapping[str, Any]
+    stated: Description
     sha256: str
     sha256_found: str
 
@@ -108,7 +108,7 @@ def parts(outcome: Outcome) -> list[tuple[str, Outcome]]:
     return [("", outcome)] + ([(TEST, inner)] if inner is not None else [])
 
 
-def seal(description: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bytes:
+def seal(description: Mapping[str, object], arrays: Mapping[str, NDArray[np.generic]]) -> bytes:
     """An archive of a description and arrays, with its hash at the end."""
     text = json.dumps(_plain(description), sort_keys=True, allow_nan=False)
     buffer = io.BytesIO()
@@ -128,7 +128,7 @@ def write(path: Path, outcome: Outcome) -> str:
     return content[-_DIGITS:].decode()
 
 
-def describe(outcome: Outcome) -> dict[str, Any]:
+def describe(outcome: Outcome) -> dict[str, object]:
     """All of an outcome but its scores; every number that `verify` recomputes is stated."""
     claim = outcome.claim
     return {
@@ -169,13 +169,13 @@ def describe(outcome: Outcome) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def described(outcome: Outcome) -> dict[str, Any]:
+def described(outcome: Outcome) -> Description:
     """The description as it is read from a file: JSON's own types."""
-    plain: dict[str, Any] = json.loads(json.dumps(_plain(describe(outcome))))
+    plain: Description = json.loads(json.dumps(_plain(describe(outcome))))
     return plain
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     """JSON's own types; an infinity is a word."""
     if isinstance(value, Mapping):
         return {key: _plain(item) for key, item in value.items()}
@@ -239,7 +239,7 @@ def _in_a_line(said: object) -> str:
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 
-def _renamed(stated: Mapping[str, Any]) -> dict[str, Any]:
+def _renamed(stated: Description) -> Description:
     """The description in a file of the version before, under today's names."""
     found = {"coverage": None, **{_RENAMED.get(key, key): value for key, value in stated.items()}, "schema": SCHEMA}
     found["counterexample"] = _renamed_keys(found["counterexample"])
@@ -250,7 +250,7 @@ def _renamed(stated: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _renamed_keys(value: Any) -> Any:
+def _renamed_keys(value: object) -> object:
     """A counterexample, or a part of one, under today's names."""
     if isinstance(value, dict):
         return {_RENAMED_IN_COUNTEREXAMPLE.get(key, key): _renamed_keys(item) for key, item in value.items()}
@@ -261,7 +261,7 @@ def _damage(stated: str, found: str) -> str:
     return "" if stated == found else "its SHA-256 is not that of its bytes, and "
 
 
-def _outcome(stated: Mapping[str, Any], arrays: Mapping[str, FloatArray], prefix: str = "") -> Outcome:
+def _outcome(stated: Description, arrays: Mapping[str, FloatArray], prefix: str = "") -> Outcome:
     inner = stated["at_test_budget"]
     if not prefix and inner is not None:
         inner = _outcome(inner, arrays, TEST)
@@ -313,20 +313,20 @@ def _checked(name: str, arrays: Mapping[str, FloatArray]) -> FloatArray:
     return scores.astype(np.float64)
 
 
-def _bound(item: Mapping[str, Any]) -> StatedBound:
+def _bound(item: Description) -> StatedBound:
     numbers = {name: float(item[name]) for name in ("level", "lower")}
     return StatedBound(**{**item, **numbers, "quantity": Quantity(**item["quantity"])})
 
 
-def _control(item: Mapping[str, Any]) -> TriedControl:
+def _control(item: Description) -> TriedControl:
     names = {name: tuple(item[name]) for name in ("expected", "caught_by")}
     numbers = {name: float(item[name]) for name in ("measured", "limit")}
     return TriedControl(**{**item, **names, **numbers})
 
 
-def _event(item: Mapping[str, Any]) -> Event:
+def _event(item: Description) -> Event:
     kind = _EVENTS[item["event"]]
-    parameters: dict[str, Any] = {name: float(value) for name, value in item.items() if name not in ("event", "count")}
+    parameters = {name: float(value) for name, value in item.items() if name not in ("event", "count")}
     if kind is ResponseEvent:
         parameters["n_options"] = int(parameters["n_options"])
     return kind(**parameters)

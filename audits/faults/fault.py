@@ -18,12 +18,12 @@ LITTLE, MUCH = 20_000, 100_000
 """Replays on each side: what most faults take, and what small factors take."""
 
 
-Subject = Any
-"""An algorithm, or a part of one: a sum, a mechanism, a model. Faults take it apart by fields that only its family has."""
+Host = Any
+"""An algorithm, or a part of one such as a sum, that a fault is planted in: it is taken apart by fields of its family."""
 State = Any
 """A sensitive or a released state: the named tuple of its family, to which `extended` may have added fields."""
-Plant = Callable[[Subject], Subject]
-"""Honest subject -> the faulty one."""
+Plant = Callable[[Host], Host]
+"""Honest host -> the faulty one."""
 
 
 class Noisy(Protocol):
@@ -56,7 +56,7 @@ class Control:
     factor: float = math.inf
     replays: int = LITTLE
     is_sampled: bool = field(default=True, kw_only=True)
-    is_fault: Callable[[Subject], bool] = field(default=lambda honest: True, kw_only=True)
+    is_fault: Callable[[Host], bool] = field(default=lambda honest: True, kw_only=True)
 
     def caught(self, *audits: str) -> Control:
         """The same fault, which these audits must catch."""
@@ -67,7 +67,7 @@ def fault_of(
     word: Callable[..., object],
     caught_by: tuple[str, ...] = BOTH,
     *,
-    how: Callable[[Subject], Plant] | None = None,
+    how: Callable[[Host], Plant] | None = None,
     **more: Any,
 ) -> Control:
     """The fault that a class or a function is: named as it is, with dashes, in the words of its docstring's first line.
@@ -100,7 +100,7 @@ def planted_as(faulty: type, **more: object) -> Plant:
     The faulty class is mixed into the honest one where it overrides methods of a class above it.
     """
 
-    def plant(honest: Subject) -> Subject:
+    def plant(honest: Host) -> Host:
         kind: type = type(honest)
         return _mixed(faulty, kind)(**{part.name: getattr(honest, part.name) for part in fields(honest)} | more)
 

@@ -19,9 +19,9 @@ from bandana.audits.faults import regression, releases
 from bandana.audits.faults.fault import (
     DRAWN,
     Control,
+    Host,
     Plant,
     State,
-    Subject,
     caught_as,
     extended,
     fault_of,
@@ -52,7 +52,7 @@ def _in(is_meant: Callable[[ReleaseRequest], bool], fault: releases.Fault) -> Pl
 _halved = releases.through(partial(releases.weakened, share=0.5))
 
 
-def _paid_for_once(honest: BatchedLSVI) -> Subject:
+def _paid_for_once(honest: BatchedLSVI) -> Host:
     """U is released at each of R updates, with noise for one (sqrt(R) mu0); it declares the users since the last update."""
     updates, length = honest.schedule.most_updates, honest.episode_length
 
@@ -65,7 +65,7 @@ def _paid_for_once(honest: BatchedLSVI) -> Subject:
     return _in(_is_vector, fault)(replace(honest, vectors=scaled))
 
 
-def _no_diagonal(honest: BatchedLSVI) -> Subject:
+def _no_diagonal(honest: BatchedLSVI) -> Host:
     """Releases the diagonals of the matrices, which have no vectors here, without noise."""
     rows, columns = np.triu_indices(honest.model.dimension)
     shares = np.tile((rows != columns).astype(float), honest.episode_length)

@@ -12,7 +12,7 @@ from bandana.algorithms.bandits.contextual.logistic_ucb import LogisticUCB
 from bandana.algorithms.bandits.contextual.offers import Sensitive
 from bandana.algorithms.protocol import FloatArray, Record
 from bandana.audits.faults.contextual import LINUCB, SHIFT_FROM_NOISE, ShiftFromNoise
-from bandana.audits.faults.fault import Control, State, Subject, extended, fault_of, without
+from bandana.audits.faults.fault import Control, Host, State, extended, fault_of, without
 from bandana.audits.outcome import DETERMINISTIC
 from bandana.privacy_core import Ledger
 
@@ -65,7 +65,7 @@ class _OfRewards(LinearizedGaussian):
 
 def _rewards_alone(honest: LogisticUCB) -> LogisticUCB:
     """Noise is made for a record whose reward alone changes, so that c moves by at most 1 (up to 2 C mu0)."""
-    sums: Subject = honest.sums
+    sums: Host = honest.sums
     mechanism = _OfRewards(**{part.name: getattr(sums.mechanism, part.name) for part in fields(sums.mechanism)})
     return replace(honest, sums=replace(sums, mechanism=mechanism))
 

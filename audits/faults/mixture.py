@@ -20,9 +20,9 @@ from bandana.audits.faults import regression, releases
 from bandana.audits.faults.fault import (
     DRAWN,
     Control,
+    Host,
     Plant,
     State,
-    Subject,
     caught_as,
     extended,
     fault_of,
@@ -59,14 +59,14 @@ def _l2_constants(noise: StackedLaplace) -> float:
 def _made_for(sensitivity: Callable[[StackedNoise], float]) -> Plant:
     """Plants noise that is made for another sensitivity than the mechanism's own."""
 
-    def missized(noise: StackedNoise) -> Subject:
+    def missized(noise: StackedNoise) -> Host:
         faulty = type(type(noise).__name__, (type(noise),), {"sensitivity": sensitivity(noise)})
         return planted_as(faulty)(noise)
 
     return with_part(with_part(missized, "mechanism"))
 
 
-def _shows_in_l1(honest: Subject) -> bool:
+def _shows_in_l1(honest: Host) -> bool:
     """Whether there are episodes that move releases by more than the L2 constants.
 
     As printed noise is made for values of H after each step, and those of the last step are known rewards: in short episodes

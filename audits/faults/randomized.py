@@ -9,7 +9,7 @@ import numpy as np
 from bandana.algorithms.bandits.finite_arm.thompson import BatchedThompson, Sensitive
 from bandana.algorithms.protocol import Record
 from bandana.audits.faults import releases
-from bandana.audits.faults.fault import ALL, BOTH, Control, State, Subject, extended, fault_of, with_part
+from bandana.audits.faults.fault import ALL, BOTH, Control, Host, State, extended, fault_of, with_part
 from bandana.privacy_core import Exact, Ledger, PhaseSum, Span
 
 
@@ -39,7 +39,7 @@ class _NoForgetting(BatchedThompson):
         return sensitive, released
 
 
-def _coins_taken_for_noise(honest: Subject) -> Subject:
+def _coins_taken_for_noise(honest: Host) -> Host:
     """Draws of arms are taken for the noise, and sums leave without any (no privacy)."""
     return replace(honest, sums=PhaseSum(Exact()))
 

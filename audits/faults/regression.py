@@ -11,7 +11,7 @@ import numpy as np
 from scipy.linalg import toeplitz
 
 from bandana.algorithms.protocol import Algorithm, FloatArray, IntArray
-from bandana.audits.faults.fault import DRAWN, Control, Noisy, Plant, State, Subject, fault_of, with_part
+from bandana.audits.faults.fault import DRAWN, Control, Host, Noisy, Plant, State, fault_of, with_part
 from bandana.audits.faults.releases import (
     Fault,
     Planted,
@@ -122,7 +122,7 @@ def _on_blocks(fault: Fault) -> Plant:
     return lambda honest: planted(fault)(in_blocks(honest))
 
 
-def recalibrated(factor: Callable[[Subject], float]) -> Plant:
+def recalibrated(factor: Callable[[Host], float]) -> Plant:
     """Plants noise that was calibrated with another number: accountant and noise agree, the claim is not kept."""
     return with_part(lambda sums: replace(sums, mechanism=sums.mechanism.scaled(factor(sums))))
 
@@ -132,7 +132,7 @@ def for_one(mechanism: Mechanism, n: int) -> float:
     return 1 / n if mechanism.norm == "L1" else 1 / math.sqrt(n)
 
 
-def _counted_once(honest: Subject) -> Subject:
+def _counted_once(honest: Host) -> Host:
     """A record pays for one release, and is in several nodes of a tree, or rows of a factorization."""
     if isinstance(honest.sums, TreeSum):
         return planted(last_record_alone)(honest)

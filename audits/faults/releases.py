@@ -20,7 +20,7 @@ from operator import methodcaller
 import numpy as np
 
 from bandana.algorithms.protocol import BoolArray, FloatArray, IntArray
-from bandana.audits.faults.fault import ALL, DRAWN, Control, Plant, Subject, fault_of
+from bandana.audits.faults.fault import ALL, DRAWN, Control, Host, Plant, fault_of
 from bandana.audits.faults.wrapped import ReleaseRequest, WithLedgerWrapper, delegated
 from bandana.audits.outcome import NOISE, SAMPLING
 from bandana.privacy_core import (
@@ -400,7 +400,7 @@ def widened(span: Interval) -> Interval:
     return Interval(span.low - 1e3 * span.width, span.high + 1e3 * span.width)
 
 
-def with_wide_range(honest: Subject) -> Subject:
+def with_wide_range(honest: Host) -> Host:
     """The algorithm with a reward range so wide that nothing is clipped, and the noise of the honest one."""
     return replace(honest, reward_range=widened(honest.reward_range))
 
@@ -443,7 +443,7 @@ ONE_A_LEVEL = fault_of(_one_noise_a_level, (NOISE,), how=reusing)
 def half_the_sensitivity(*parts: str) -> Control:
     """Noise for half of the sensitivity, in those parts of an algorithm that there are; each has a `mechanism`."""
 
-    def halved(part: Subject) -> Subject:
+    def halved(part: Host) -> Host:
         name = "sensitivity_l1" if part.mechanism.norm == "L1" else "sensitivity_l2"
         return replace(part, mechanism=replace(part.mechanism, **{name: getattr(part.mechanism, name) / 2}))
 

@@ -24,8 +24,8 @@ from bandana.audits.faults.fault import (
     DRAWN,
     MUCH,
     Control,
+    Host,
     State,
-    Subject,
     extended,
     fault_of,
     planted_as,
@@ -122,7 +122,7 @@ class _SquaresToo(GramBed):
 
 def _squares_too(honest: GramBed) -> GramBed:
     """The fault on the pair that is least favorable to it: y = Y against the orthogonal (-x, 1/Y)."""
-    sums: Subject = honest.sums
+    sums: Host = honest.sums
     noise = SymmetricGaussian(sums.mechanism.sensitivity, sums.mechanism.noise_multiplier)
     faulty: GramBed = planted_as(_SquaresToo)(
         replace(honest, sums=replace(sums, mechanism=noise), turn=math.pi, last_value=1 / honest.value_bound)

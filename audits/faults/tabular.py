@@ -14,17 +14,17 @@ import numpy as np
 from bandana.algorithms.protocol import FloatArray, Record
 from bandana.algorithms.rl.tabular.ucb_vi import UCBVI, Sensitive
 from bandana.audits.faults import regression, releases
-from bandana.audits.faults.fault import DRAWN, Control, Plant, State, Subject, caught_as, extended, fault_of, without
+from bandana.audits.faults.fault import DRAWN, Control, Host, Plant, State, caught_as, extended, fault_of, without
 from bandana.audits.outcome import DETERMINISTIC, NOISE
 from bandana.privacy_core import Ledger
 
 # --- noise that is wrong -------------------------------------------------------------------------------------------------
 
 
-def _made_for(change: Callable[[Subject, float], float]) -> Plant:
+def _made_for(change: Callable[[Host, float], float]) -> Plant:
     """Plants noise that is made for another sensitivity, (algorithm, its own) -> another, at the declared cost."""
 
-    def plant(honest: Subject) -> Subject:
+    def plant(honest: Host) -> Host:
         mechanism = honest.sums.mechanism
         name = "sensitivity_l1" if mechanism.norm == "L1" else "sensitivity_l2"
         faulty = replace(mechanism, **{name: change(honest, getattr(mechanism, name))})
@@ -33,12 +33,12 @@ def _made_for(change: Callable[[Subject, float], float]) -> Plant:
     return plant
 
 
-def _entered_alone(honest: Subject, own: float) -> float:
+def _entered_alone(honest: Host, own: float) -> float:
     """Noise counts the counters that an episode enters, not those that it leaves: as printed (2 epsilon, sqrt(2) mu0)."""
     return own / (2 if honest.sums.mechanism.norm == "L1" else math.sqrt(2))
 
 
-def _one_step_paid(honest: Subject, own: float) -> float:
+def _one_step_paid(honest: Host, own: float) -> float:
     """Noise is made for one step of an episode, and a user enters all (H epsilon, sqrt(H) mu0)."""
     n_steps = honest.episode_length
     return float(own / (n_steps if honest.sums.mechanism.norm == "L1" else math.sqrt(n_steps)))

@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -151,7 +151,7 @@ def losses(
 
 def _canaries(contexts: Mapping[str, Table], tried: Sequence[Candidate]) -> tuple[Table, IntArray]:
     """The records that canaries are, as rows of a table, and (n_candidates, 2) the rows on the data set and its neighbor."""
-    rows: dict[tuple[float, bytes], tuple[float, NDArray[Any] | None]] = {}
+    rows: dict[tuple[float, bytes], tuple[float, NDArray[np.generic] | None]] = {}
     places = []
     for candidate in tried:
         for reward, covariates in contexts[candidate.context].rows(candidate.record, candidate.change):

@@ -190,7 +190,7 @@ def signs_at(scores: FloatArray, cut: float | None) -> FloatArray:
     return scores if cut is None else np.where(scores > cut, 1.0, -1.0)
 
 
-def with_signs(scorers: Mapping[str, Scorer], data: NDArray[Any], neighbor: NDArray[Any]) -> dict[str, Scorer]:
+def with_signs(scorers: Mapping[str, Scorer], data: NDArray[np.generic], neighbor: NDArray[np.generic]) -> dict[str, Scorer]:
     """The sign of each score at its most telling cut.
 
     Args:
@@ -240,7 +240,7 @@ def score_outputs(
     return lambda outputs: learned(columns(outputs))
 
 
-def _output_columns(outputs: NDArray[Any]) -> FloatArray:
+def _output_columns(outputs: NDArray[np.generic]) -> FloatArray:
     flat = outputs.reshape(len(outputs), -1).astype(float)
     is_lost = ~np.isfinite(flat)
     flat = np.nan_to_num(flat)

@@ -13,7 +13,6 @@ import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -273,7 +272,7 @@ def _request(call: Call, row: int) -> str:
     return f"{name} of scale {call.mechanism.scale:.6g} on [{call.records.start[row]}, {call.records.stop[row]})"
 
 
-def _first(mine: Sequence[Any], theirs: Sequence[Any]) -> int:
+def _first(mine: Sequence[object], theirs: Sequence[object]) -> int:
     """Index of the first place where two lists differ; the longer length where they do not."""
     shorter = min(len(mine), len(theirs))
     return next((i for i in range(shorter) if mine[i] != theirs[i]), shorter)

@@ -11,9 +11,8 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any
 
-from bandana.audits.searches.cases import Case, Path
+from bandana.audits.searches.cases import Case, Covariates, Path
 from bandana.audits.searches.widened import WIDER
 
 DECISION, SPAN, SENSITIVITY, SEQUENCE = "decision", "span", "sensitivity", "sequence"
@@ -236,7 +235,7 @@ class Counterexample:
         marked = {place for place, row in enumerate(self.rows) if row.is_offending}
         return _aligned(head, table, marked, left=3 if is_priced else 0, words=(3, 4, 5))
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> dict[str, object]:
         """The same as plain JSON: strings, lists, finite numbers or None.
 
         Returns:
@@ -277,7 +276,7 @@ class Counterexample:
             else {**vars(self.total), "found": _finite(self.total.found), "allowed": _finite(self.total.allowed)},
         }
 
-    def _row(self, place: int) -> dict[str, Any]:
+    def _row(self, place: int) -> dict[str, object]:
         """One record as plain JSON: in episodes the rewards are those along the path."""
         case = self.case
         if case.episode is None:
@@ -303,7 +302,7 @@ class Counterexample:
         }
 
 
-def _plain(row: Move) -> dict[str, Any]:
+def _plain(row: Move) -> dict[str, object]:
     numbers = {"moved": row.moved, "allowed": row.allowed, "times": row.times}
     return {**vars(row), **{name: _finite(value) for name, value in numbers.items()}}
 
@@ -312,7 +311,7 @@ def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _runs(rewards: Sequence[tuple[float, ...]]) -> list[dict[str, Any]]:
+def _runs(rewards: Sequence[tuple[float, ...]]) -> list[dict[str, object]]:
     found, start = [], 0
     for row, same in groupby(rewards):
         stop = start + len(list(same))
@@ -321,7 +320,7 @@ def _runs(rewards: Sequence[tuple[float, ...]]) -> list[dict[str, Any]]:
     return found
 
 
-def as_lists(values: tuple[Any, ...]) -> list[Any]:
+def as_lists(values: Covariates) -> list[object]:
     """Nested tuples as nested lists."""
     return [as_lists(value) if isinstance(value, tuple) else value for value in values]
 
@@ -337,7 +336,7 @@ def _bracketed(values: Iterable[float]) -> str:
     return f"[{', '.join(_cut_middle([_number(value) for value in values]))}]"
 
 
-def _covariates(values: Sequence[Any]) -> str:
+def _covariates(values: Covariates) -> str:
     """One vector of a record, or the vectors of its actions."""
     if not isinstance(values[0], tuple):
         return _bracketed(values)

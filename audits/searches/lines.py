@@ -9,7 +9,10 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 from types import CodeType, FrameType, TracebackType
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from _typeshed import TraceFunction
 
 _MOST_SHOWN = 8
 
@@ -40,13 +43,13 @@ class LinesRun:
         if self._is_noting:
             sys.settrace(None)
 
-    def _called(self, frame: FrameType, event: str, argument: Any) -> Any:
+    def _called(self, frame: FrameType, event: str, argument: object) -> TraceFunction | None:
         code = frame.f_code
         if code not in self._ours:
             self._ours[code] = Path(code.co_filename).resolve() == self.file
         return self._line if self._ours[code] else None
 
-    def _line(self, frame: FrameType, event: str, argument: Any) -> Any:
+    def _line(self, frame: FrameType, event: str, argument: object) -> TraceFunction | None:
         self._ran.add(frame.f_lineno)
         if time.monotonic() > self._end:
             sys.settrace(None)
@@ -73,7 +76,7 @@ def _stretches(lines: Iterable[int]) -> list[str]:
     return [str(first) if first == last else f"{first}-{last}" for first, last in found]
 
 
-def file_of(algorithm: Any) -> Path | None:
+def file_of(algorithm: object) -> Path | None:
     """The file that defines an algorithm's class; None for Bandana's own, and where there is none."""
     kind = type(algorithm)
     if kind.__module__.split(".")[0] == "bandana":

@@ -55,6 +55,7 @@ from bandana.privacy_core import (
     GaussianEvent,
     LaplaceEvent,
     LiveLedger,
+    Mechanism,
     NearlyGaussianEvent,
     Release,
     ReproducibleNoise,
@@ -186,7 +187,7 @@ def _standardize_selection(release: Release, coin: np.random.Generator) -> Float
     return np.asarray(ndtri(np.clip(share, _BITS, 1 - _BITS)))
 
 
-def _standardize(mechanism: Any, whitened: FloatArray, coin: np.random.Generator) -> FloatArray:
+def _standardize(mechanism: Mechanism, whitened: FloatArray, coin: np.random.Generator) -> FloatArray:
     """N(0, 1) if the noise has the declared law: a Gaussian by its scale, all else by its distribution function.
 
     Raises:

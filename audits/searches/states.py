@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bandana.algorithms.protocol import Algorithm, FloatArray, IntArray, Record
+from bandana.algorithms.protocol import Algorithm, IntArray, Record
 from bandana.privacy_core import Ledger
 
 _DEEPEST = 6
@@ -37,7 +37,7 @@ class StateLog:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._algorithm, name)
 
-    def absorb(self, sensitive: Any, released: Any, record: Record, ledger: Ledger) -> tuple[Any, Any]:
+    def absorb(self, sensitive: object, released: object, record: Record, ledger: Ledger) -> tuple[object, object]:
         """Absorbs as the algorithm does, and notes the released state."""
         sensitive, released = self._algorithm.absorb(sensitive, released, record, ledger)
         self.last.append(record.user + record.n_records - 1)
@@ -45,7 +45,7 @@ class StateLog:
         return sensitive, released
 
 
-def leaves(state: Any, name: str = "", depth: int = 0) -> Iterator[tuple[str, FloatArray | NDArray[Any]]]:
+def leaves(state: object, name: str = "", depth: int = 0) -> Iterator[tuple[str, NDArray[np.generic]]]:
     """Field -> array, for all numbers in a state, however they are nested; other objects are passed over."""
     if isinstance(state, np.ndarray | np.generic | int | float | bool):
         array = np.asarray(state)
@@ -56,7 +56,7 @@ def leaves(state: Any, name: str = "", depth: int = 0) -> Iterator[tuple[str, Fl
             yield from leaves(inner, f"{name}.{part}" if name else part, depth + 1)
 
 
-def _parts(state: Any) -> list[tuple[str, Any]]:
+def _parts(state: object) -> list[tuple[str, object]]:
     if isinstance(state, tuple) and hasattr(state, "_fields"):
         return list(zip(state._fields, state, strict=True))
     if isinstance(state, list | tuple):
@@ -68,7 +68,7 @@ def _parts(state: Any) -> list[tuple[str, Any]]:
     return []
 
 
-def _mark(array: NDArray[Any], n_reps: int) -> NDArray[np.uint64]:
+def _mark(array: NDArray[np.generic], n_reps: int) -> NDArray[np.uint64]:
     """(n_reps,) a number that equal rows share; others share it with probability 2^-32 or so."""
     is_own = array.ndim > 0 and len(array) == n_reps
     rows = np.ascontiguousarray(array.reshape(len(array), -1) if is_own else array.reshape(1, -1))
