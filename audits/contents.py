@@ -1,4 +1,4 @@
-"""What a result says, apart from who computed it and when: two computations that found the same have one hash of it."""
+"""Contents of a result, apart from who computed it and when: two computations that found the same have one hash of it."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ def digest(arrays: Mapping[str, NDArray[np.generic]], description: Description) 
       arrays: name -> array; its bytes count in C order.
       description: JSON's own types.
     """
-    found = hashlib.sha256()
-    said = {name: value for name, value in description.items() if name != PROVENANCE}
-    found.update(json.dumps(said, sort_keys=True, separators=(",", ":")).encode())
+    sha256 = hashlib.sha256()
+    content = {name: value for name, value in description.items() if name != PROVENANCE}
+    sha256.update(json.dumps(content, sort_keys=True, separators=(",", ":")).encode())
     for name in sorted(arrays):
         array = arrays[name]
-        found.update(f"\n{name} {array.dtype.str} {array.shape}\n".encode())
-        found.update(array.tobytes())
-    return found.hexdigest()
+        sha256.update(f"\n{name} {array.dtype.str} {array.shape}\n".encode())
+        sha256.update(array.tobytes())
+    return sha256.hexdigest()

@@ -1,4 +1,4 @@
-"""What an audit looked at: without it, silence says nothing."""
+"""Coverage of an audit: without it, silence says nothing."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _MOST_SHOWN = 6
 
 @dataclass(frozen=True)
 class Coverage:
-    """What the searches of an audit tried, and so what its verdict is about.
+    """Everything that the searches of an audit tried, and so all that its verdict is about.
 
     Attributes:
       views: what was compared, in words: releases, released state, actions.
@@ -42,7 +42,7 @@ class Coverage:
 
     @property
     def longest_lag(self) -> int:
-        """How many rounds after the first changed record a leak could still be seen."""
+        """Number of rounds after the first changed record in which a leak could still be seen."""
         return max(0, self.rounds - 1 - min(self.records, default=self.rounds - 1))
 
     @classmethod

@@ -52,11 +52,11 @@ class Subject:
 
 def subjects() -> dict[str, partial[Subject]]:
     """Label -> what builds the subject, the catalog first."""
-    found: dict[str, partial[Subject]] = {}
+    builders: dict[str, partial[Subject]] = {}
     for entry in CATALOG:
         for calibration in entry.calibrations if entry.promise is not None else ():
-            found[f"{entry.label} {calibration}"] = partial(_algorithm, entry, calibration)
-    return found | {f"block {name}": partial(_block, name) for name in blocks.trials()}
+            builders[f"{entry.label} {calibration}"] = partial(_algorithm, entry, calibration)
+    return builders | {f"block {name}": partial(_block, name) for name in blocks.trials()}
 
 
 def selected(names: Sequence[str]) -> list[str]:
@@ -72,13 +72,13 @@ def selected(names: Sequence[str]) -> list[str]:
     labels = list(subjects())
     chosen: set[str] = set()
     for name in names:
-        found = [label for label in labels if f"{label} ".startswith(f"{name} ") or fnmatchcase(label, name)]
-        if not found:
+        matches = [label for label in labels if f"{label} ".startswith(f"{name} ") or fnmatchcase(label, name)]
+        if not matches:
             near = suggestion(name, labels) or ";"
             raise ValueError(
                 f"{name!r} selects nothing{near} name algorithms of `bandana list`, or block for the building blocks"
             )
-        chosen.update(found)
+        chosen.update(matches)
     return [label for label in labels if not names or label in chosen]
 
 

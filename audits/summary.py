@@ -99,8 +99,8 @@ def _main(outcome: Outcome) -> dict[str, object]:
 
 def _epsilons(outcome: Outcome) -> dict[str, float | None]:
     """Epsilon at the audit's delta; measured is the larger of the direct bound and, for Gaussian noise, mu's."""
-    found = three_of(outcome, Quantity("epsilon", outcome.effort.delta))
-    return {**found, "measured": max((v for v in _measured_epsilons(outcome).values() if v is not None), default=None)}
+    three = three_of(outcome, Quantity("epsilon", outcome.effort.delta))
+    return {**three, "measured": max((v for v in _measured_epsilons(outcome).values() if v is not None), default=None)}
 
 
 def _measured_epsilons(outcome: Outcome) -> dict[str, float | None]:

@@ -41,9 +41,9 @@ WORDS: Mapping[str, str] = MappingProxyType(
 
 def method_of(quantity: Quantity, seed: int, is_learned: bool) -> tuple[str, dict[str, float]]:
     """Name and parameters of the sharpest bound on a quantity from all scores."""
-    found = _SHARPEST[quantity.name]
+    sharpest = _SHARPEST[quantity.name]
     given = {"delta": quantity.delta, "alpha": quantity.alpha, "seed": seed, "is_learned": is_learned}
-    return found.name, {name: given[name] for name in found.parameters}
+    return sharpest.name, {name: given[name] for name in sharpest.parameters}
 
 
 def bounds_on(quantity: Quantity, seed: int) -> Sequence[tuple[str, dict[str, float]]]:

@@ -1,4 +1,4 @@
-r"""What an audit would have caught: the smallest fault, as a factor of the claim, that its replays show nearly always.
+r"""Power of an audit: the smallest fault, as a factor of the claim, that its replays show nearly always.
 
 An audit that finds nothing is evidence only against faults that it would have found. The yardstick is the mechanism that
 such claims are made for, scored by its exact log-likelihood ratio: a shift of Gaussian noise, or of Laplace noise for pure
@@ -202,7 +202,7 @@ def _certified(
     given = dict(parameters)
     stick = _yardstick(METHODS[method].quantity, given)
     scores = (stick.draw(strength, n, np.random.default_rng([trial, n])) for trial in range(trials))
-    return tuple(stick.strength_of(found) for found in sorted(bound(method, *sides, level, **given) for sides in scores))
+    return tuple(stick.strength_of(lower) for lower in sorted(bound(method, *sides, level, **given) for sides in scores))
 
 
 def share_caught(

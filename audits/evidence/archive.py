@@ -69,7 +69,7 @@ class UnusableEvidence(ValueError):  # noqa: N818  (it says what the file is)
 
 @dataclass(frozen=True)
 class Evidence:
-    """What an evidence file holds.
+    """Contents of an evidence file.
 
     Attributes:
       outcome: the audit, with its scores.
@@ -199,14 +199,14 @@ def read(path: Path) -> Evidence:
     tail = content[-_DIGITS:]
     if not content.startswith(b"PK") or len(tail) < _DIGITS or not set(tail) <= set(b"0123456789abcdef"):
         raise UnusableEvidence(f"{path}: is no evidence file: it must be a NumPy archive that ends with its SHA-256")
-    found = hashlib.sha256(content[:-_DIGITS]).hexdigest()
+    sha256 = hashlib.sha256(content[:-_DIGITS]).hexdigest()
     try:
         check_size(content)
         with np.load(io.BytesIO(content), allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
         stated = kinds.from_json(bytes(arrays.pop("description")).decode())
     except Exception as error:  # whatever a damaged archive makes its readers say
-        raise UnusableEvidence(f"{path}: {_damage(tail.decode(), found)}it cannot be read: {_in_a_line(error)}") from error
+        raise UnusableEvidence(f"{path}: {_damage(tail.decode(), sha256)}it cannot be read: {_in_a_line(error)}") from error
     version = stated.get("schema") if isinstance(stated, dict) else None
     if version not in (SCHEMA, _OLD):
         raise UnusableEvidence(f"{path}: holds {_in_a_line(repr(version))}, this version reads {SCHEMA!r} and {_OLD!r}")
@@ -217,8 +217,8 @@ def read(path: Path) -> Evidence:
         _check_names(outcome, arrays)
     except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
         what = _in_a_line(f"lacks {error}" if isinstance(error, KeyError) else error)
-        raise UnusableEvidence(f"{path}: {_damage(tail.decode(), found)}its description cannot be used: {what}") from error
-    return Evidence(outcome, stated, tail.decode(), found)
+        raise UnusableEvidence(f"{path}: {_damage(tail.decode(), sha256)}its description cannot be used: {what}") from error
+    return Evidence(outcome, stated, tail.decode(), sha256)
 
 
 def check_size(content: bytes, most: int = _MOST_BYTES) -> None:
@@ -233,21 +233,21 @@ def check_size(content: bytes, most: int = _MOST_BYTES) -> None:
             raise ValueError(f"it unpacks to {size:,} bytes, more than {most:,}")
 
 
-def _in_a_line(said: object) -> str:
+def _in_a_line(words: object) -> str:
     """The first 200 characters of an error, which may repeat all that a file holds, in one line."""
-    text = "".join(character if character.isprintable() else " " for character in str(said))
+    text = "".join(character if character.isprintable() else " " for character in str(words))
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 
 def _renamed(stated: Description) -> Description:
     """The description in a file of the version before, under today's names."""
-    found = {"coverage": None, **{_RENAMED.get(key, key): value for key, value in stated.items()}, "schema": SCHEMA}
-    found["counterexample"] = _renamed_keys(found["counterexample"])
-    for control in found["controls"]:
+    renamed = {"coverage": None, **{_RENAMED.get(key, key): value for key, value in stated.items()}, "schema": SCHEMA}
+    renamed["counterexample"] = _renamed_keys(renamed["counterexample"])
+    for control in renamed["controls"]:
         for key in ("expected", "caught_by"):
             control[key] = [DETERMINISTIC if name == "structural" else name for name in control[key]]
-    found["at_test_budget"] = None if found["at_test_budget"] is None else _renamed(found["at_test_budget"])
-    return found
+    renamed["at_test_budget"] = None if renamed["at_test_budget"] is None else _renamed(renamed["at_test_budget"])
+    return renamed
 
 
 def _renamed_keys(value: object) -> object:
@@ -257,8 +257,8 @@ def _renamed_keys(value: object) -> object:
     return [_renamed_keys(item) for item in value] if isinstance(value, list) else value
 
 
-def _damage(stated: str, found: str) -> str:
-    return "" if stated == found else "its SHA-256 is not that of its bytes, and "
+def _damage(stated: str, actual: str) -> str:
+    return "" if stated == actual else "its SHA-256 is not that of its bytes, and "
 
 
 def _outcome(stated: Description, arrays: Mapping[str, FloatArray], prefix: str = "") -> Outcome:
@@ -271,8 +271,8 @@ def _outcome(stated: Description, arrays: Mapping[str, FloatArray], prefix: str 
         for name in sorted(mine)
         if name.endswith("_data")
     }
-    found = [_bound(item) for item in stated["bounds"]]
-    if unknown := {bound.scores for bound in found} - {*scores}:
+    bounds = [_bound(item) for item in stated["bounds"]]
+    if unknown := {bound.scores for bound in bounds} - {*scores}:
         raise ValueError(f"there are no scores named {', '.join(sorted(map(str, unknown)))}")
     events = None
     if stated["events"] is not None:
@@ -284,7 +284,7 @@ def _outcome(stated: Description, arrays: Mapping[str, FloatArray], prefix: str 
         claim=replace(parsed, statement=claim["statement"], theorem=claim["theorem"], unit=claim["unit"]),
         effort=Effort(**stated["effort"]),
         failure=float(stated["failure"]),
-        bounds=tuple(found),
+        bounds=tuple(bounds),
         scores=scores,
         events=events,
         counterexample=stated["counterexample"],

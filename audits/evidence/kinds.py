@@ -1,4 +1,4 @@
-"""Which kinds of values the description of an evidence file holds: `true` is no number, and no field stands twice."""
+"""Kinds of the values in the description of an evidence file: `true` is no number, and no field stands twice."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ _DESCRIPTION = {**_PART, "at_test_budget": Maybe({**_PART, "at_test_budget": May
 
 
 def from_json(text: str) -> Any:
-    """What a JSON text says.
+    """Reads a JSON text.
 
     Raises:
       ValueError: it is no JSON, or a field stands twice in it.
@@ -95,11 +95,11 @@ def from_json(text: str) -> Any:
 
 
 def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
         names = [name for name, _ in pairs]
         raise ValueError(f"{next(name for name in names if names.count(name) > 1)!r} stands twice")
-    return found
+    return fields
 
 
 def check(description: object) -> None:

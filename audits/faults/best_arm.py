@@ -33,8 +33,8 @@ class _StopsByExact(_Remembers, TopTwo):
 
     def _judge(self, released: State, rows: IntArray) -> Judged:
         exact = released.sums[rows] / np.maximum(released.counts[rows], 1) / self.reward_range.width
-        told = self.rules.judge(released.episodes[rows], exact, released.clock[rows])
-        return super()._judge(released, rows)._replace(best=told.best, is_certain=told.is_certain)
+        judged = self.rules.judge(released.episodes[rows], exact, released.clock[rows])
+        return super()._judge(released, rows)._replace(best=judged.best, is_certain=judged.is_certain)
 
 
 class _KeepsByExact(_Remembers, Halving):

@@ -31,7 +31,7 @@ class _UpdatesByRewards(RarelySwitchingOFUL):
         return super().absorb(sensitive, released, record, ledger)
 
     def is_due(self, released: State) -> np.ndarray:
-        """Whether each replicate updates, (n_reps,), decided from exact rewards: the fault."""
+        """(n_reps,) True where a replicate updates, decided from exact rewards: the fault."""
         due = released.exact > 0.6 * self.reward_range.width
         released.exact[due] = 0.0
         return np.asarray(due)

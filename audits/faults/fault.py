@@ -8,10 +8,9 @@ from collections import namedtuple
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Any
 
 from bandana.audits.outcome import DETERMINISTIC, NOISE, SAMPLING
-from bandana.privacy_core import Mechanism
 
 BOTH, DRAWN, ALL = (SAMPLING, DETERMINISTIC), (SAMPLING, NOISE), (SAMPLING, DETERMINISTIC, NOISE)
 LITTLE, MUCH = 20_000, 100_000
@@ -24,14 +23,6 @@ State = Any
 """A sensitive or a released state: the named tuple of its family, to which `extended` may have added fields."""
 Plant = Callable[[Host], Host]
 """Honest host -> the faulty one."""
-
-
-class Noisy(Protocol):
-    """A part of an algorithm, such as a sum, that releases through one mechanism."""
-
-    @property
-    def mechanism(self) -> Mechanism:
-        """Adds the noise."""
 
 
 @dataclass(frozen=True)

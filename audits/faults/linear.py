@@ -39,9 +39,9 @@ class _Unclipped(PhasedElimination):
     """A reward range that is declared to the loop, and forgotten in the calibration."""
 
     def goal(self, phase: int, rank: int, n_active: int) -> Goal:
-        found = super().goal(phase, rank, n_active)
+        goal = super().goal(phase, rank, n_active)
         factor = 2001.0
-        return found._replace(target=found.target / factor, proxy=found.proxy / factor**2)
+        return goal._replace(target=goal.target / factor, proxy=goal.proxy / factor**2)
 
 
 _PHASED_ELIMINATION = (

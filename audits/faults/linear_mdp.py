@@ -16,18 +16,7 @@ import numpy as np
 from bandana.algorithms.protocol import FloatArray, IntArray, Record
 from bandana.algorithms.rl.linear_mdp.batched_lsvi import BatchedLSVI, Released, Sensitive
 from bandana.audits.faults import regression, releases
-from bandana.audits.faults.fault import (
-    DRAWN,
-    Control,
-    Host,
-    Plant,
-    State,
-    caught_as,
-    extended,
-    fault_of,
-    with_part,
-    without,
-)
+from bandana.audits.faults.fault import DRAWN, Control, State, caught_as, extended, fault_of, with_part, without
 from bandana.audits.faults.wrapped import ReleaseRequest
 from bandana.audits.outcome import DETERMINISTIC, NOISE, SAMPLING
 from bandana.privacy_core import Ledger, Span
@@ -36,7 +25,7 @@ from bandana.privacy_core import Ledger, Span
 
 
 def _is_matrix(request: ReleaseRequest) -> bool:
-    """Whether matrices are released, as (n_rows, H, n_free), or whitened as (n_rows, H n_free) with what they carry."""
+    """True if matrices are released, as (n_rows, H, n_free), or whitened as (n_rows, H n_free) with what they carry."""
     return request.carried is not None or request.value.ndim > 2
 
 
@@ -44,7 +33,7 @@ def _is_vector(request: ReleaseRequest) -> bool:
     return not _is_matrix(request)
 
 
-def _in(is_meant: Callable[[ReleaseRequest], bool], fault: releases.Fault) -> Plant:
+def _in(is_meant: Callable[[ReleaseRequest], bool], fault: releases.Fault) -> Callable[[BatchedLSVI], releases.Planted]:
     """Plants a fault in some of the releases."""
     return releases.planted(releases.only(is_meant, fault))
 
@@ -52,7 +41,7 @@ def _in(is_meant: Callable[[ReleaseRequest], bool], fault: releases.Fault) -> Pl
 _halved = releases.through(partial(releases.weakened, share=0.5))
 
 
-def _paid_for_once(honest: BatchedLSVI) -> Host:
+def _paid_for_once(honest: BatchedLSVI) -> releases.Planted:
     """U is released at each of R updates, with noise for one (sqrt(R) mu0); it declares the users since the last update."""
     updates, length = honest.schedule.most_updates, honest.episode_length
 
@@ -65,7 +54,7 @@ def _paid_for_once(honest: BatchedLSVI) -> Host:
     return _in(_is_vector, fault)(replace(honest, vectors=scaled))
 
 
-def _no_diagonal(honest: BatchedLSVI) -> Host:
+def _no_diagonal(honest: BatchedLSVI) -> releases.Planted:
     """Releases the diagonals of the matrices, which have no vectors here, without noise."""
     rows, columns = np.triu_indices(honest.model.dimension)
     shares = np.tile((rows != columns).astype(float), honest.episode_length)
@@ -120,7 +109,7 @@ class _UpdatesByRewards(BatchedLSVI):
         return super().absorb(sensitive, released, record, ledger)
 
     def is_due(self, released: State, log_det: FloatArray) -> np.ndarray:
-        """Whether each replicate updates, (n_reps,), decided from exact rewards: the fault."""
+        """(n_reps,) True where a replicate updates, decided from exact rewards: the fault."""
         due = released.exact > 0.5 * self.episode_length * released.clock
         return np.asarray(due & (released.n_updates < self.schedule.most_updates))
 
@@ -153,7 +142,7 @@ LSVI_JOINT: tuple[Control, ...] = (
     ),
     fault_of(_BacksUpExactValues, (DETERMINISTIC,)), fault_of(_RewardsNotClipped), fault_of(_UpdatesByRewards),
 )  # fmt: skip
-"""What the matrices are noised for hides them well: printed replays reach 0.7 of the cost. Faults of a factor are left to
+"""The noise on the matrices hides what it is made for: printed replays reach 0.7 of the cost. Faults of a factor are left to
 the noise audit and to the deterministic one where that is so."""
 
 _PURE: dict[str, tuple[str, ...]] = {
@@ -163,7 +152,7 @@ _PURE: dict[str, tuple[str, ...]] = {
 """Pure costs of a dozen releases add up; what replays show of them grows with the root of their number."""
 
 LSVI_UTILITY: tuple[Control, ...] = (fault_of(_never_updates, ()),)
-"""What costs utility and no privacy: an audit measures less than the claim, and must not find a leak."""
+"""Faults that cost utility and no privacy: an audit measures less than the claim, and must not find a leak."""
 
 LINEAR_MDP_CONTROLS: dict[str, tuple[Control, ...]] = {
     "lsvi-ucb joint": LSVI_JOINT, "lsvi-ucb joint pure": caught_as(_PURE, LSVI_JOINT),

@@ -17,26 +17,15 @@ from bandana.algorithms.rl.mixture import value_targets_numba
 from bandana.algorithms.rl.mixture.vtr import UCRLVTR, Released, Sensitive
 from bandana.algorithms.rl.mixture.vtr_plus import UCRLVTRPlus
 from bandana.audits.faults import regression, releases
-from bandana.audits.faults.fault import (
-    DRAWN,
-    Control,
-    Host,
-    Plant,
-    State,
-    caught_as,
-    extended,
-    fault_of,
-    planted_as,
-    with_part,
-    without,
-)
+from bandana.audits.faults.fault import DRAWN, Control, State, caught_as, extended, fault_of, planted_as, with_part, without
 from bandana.audits.outcome import DETERMINISTIC, NOISE
 from bandana.privacy_core import FactorizedSum, Mechanism, NoiseSource, StackedGaussian, StackedLaplace
+from bandana.privacy_core.sums import RunningSum
 
 StackedNoise = StackedGaussian | StackedLaplace
 
 _TIMES = 4.0
-"""How many times what can be earned values may grow to where nothing bounds them."""
+"""Largest values where nothing bounds them, in units of what can be earned."""
 _TINY = 0.01
 """Share of the honest floor."""
 
@@ -56,22 +45,22 @@ def _l2_constants(noise: StackedLaplace) -> float:
     return math.fsum((2 * r * r + 2 * r * y / noise.vector_ratio) / share for r, y, share in blocks)
 
 
-def _made_for(sensitivity: Callable[[StackedNoise], float]) -> Plant:
+def _made_for(sensitivity: Callable[[StackedNoise], float]) -> Callable[[UCRLVTR], UCRLVTR]:
     """Plants noise that is made for another sensitivity than the mechanism's own."""
 
-    def missized(noise: StackedNoise) -> Host:
-        faulty = type(type(noise).__name__, (type(noise),), {"sensitivity": sensitivity(noise)})
-        return planted_as(faulty)(noise)
+    def missized(noise: StackedNoise) -> type:
+        return type(type(noise).__name__, (type(noise),), {"sensitivity": sensitivity(noise)})
 
-    return with_part(with_part(missized, "mechanism"))
+    return with_part(with_part(lambda noise: planted_as(missized(noise))(noise), "mechanism"))
 
 
-def _shows_in_l1(honest: Host) -> bool:
-    """Whether there are episodes that move releases by more than the L2 constants.
+def _shows_in_l1(honest: UCRLVTR) -> bool:
+    """True if there are episodes that move releases by more than the L2 constants.
 
     As printed noise is made for values of H after each step, and those of the last step are known rewards: in short episodes
     what is wasted there is more than what the constants lack.
     """
+    assert isinstance(honest.sums, RunningSum)
     noise, targets = honest.sums.mechanism, honest.targets
     assert isinstance(noise, StackedLaplace)
     last, reached = honest.episode_length - 2, 0.0
@@ -84,7 +73,7 @@ def _shows_in_l1(honest: Host) -> bool:
 
 
 def _is_reached(honest: UCRLVTR) -> bool:
-    """Whether few episodes move releases by about as much as noise is made for.
+    """True if few episodes move releases by about as much as noise is made for.
 
     Noise for values in [0, H] is made for more than few episodes reach, where exact widths keep values small or where a
     factorized sum pays once: what is wasted there hides faults of a small factor.
@@ -110,7 +99,7 @@ def _one_noise_for_all_steps(honest: UCRLVTR) -> releases.Planted:
         unlike = np.abs(shift - shift[:, :1]).max(axis=(1, 2)) > 1e-9
         return np.where(unlike, -np.inf, releases.whitened_terms(declared, one[:, 0], other[:, 0]).sum(axis=1))
 
-    return releases.Planted(honest, releases.through(lambda asked: releases.Pretending(asked, drawing, law)))
+    return releases.Planted(honest, releases.through(lambda mechanism: releases.Pretending(mechanism, drawing, law)))
 
 
 # --- contributions and decisions that are wrong ----------------------------------------------------------------------
@@ -120,10 +109,10 @@ class _FeaturesNotClipped(UCRLVTR):
     """Features are three times as long as the noise is made for (3 mu0 and more)."""
 
     def contribution(self, released: Released, record: Record) -> FloatArray:
-        found = super().contribution(released, record)
-        found[..., :-1] *= 9.0
-        found[..., -1] *= 3.0
-        return found
+        value = super().contribution(released, record)
+        value[..., :-1] *= 9.0
+        value[..., -1] *= 3.0
+        return value
 
 
 def _values_not_cut(honest: UCRLVTR) -> UCRLVTR:
@@ -171,9 +160,9 @@ class _ShiftFromNoise(UCRLVTR):
         return sensitive, extended(released, exact=np.zeros((n_reps, self.n_blocks, d, d + 1)))
 
     def contribution(self, released: State, record: Record) -> FloatArray:
-        found = super().contribution(released, record)
-        released.exact[:] += found
-        return found
+        value = super().contribution(released, record)
+        released.exact[:] += value
+        return value
 
     def learn(self, released: State, statistic: FloatArray, step: int) -> None:
         if hasattr(released, "exact"):

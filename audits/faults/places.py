@@ -31,7 +31,7 @@ _DEVIATIONS, _TAIL = 4.0, 1e-5
 
 
 class Kept(NamedTuple):
-    """What a fault remembers of a run; sensitive, and changed in place."""
+    """Memory of a fault during a run; sensitive, and changed in place."""
 
     rewards: FloatArray
     """(n_reps, 2) of the record and of the next one."""
@@ -170,7 +170,7 @@ def planted_at_random(
     share = max(SELDOM, 2 * rarest)
     (late, last), (pair, after), (seldom, _) = place(), place(), place()
     value = float(coin.choice(values[2:] or values))
-    found = [
+    controls = [
         _control(
             "reward-shown-later", f"The raw reward of record {late} decides the action {last - late + 1} rounds later",
             _ShownLater, late, last, middle,
@@ -183,11 +183,11 @@ def planted_at_random(
     ]  # fmt: skip
     if has_digits:
         words = f"With probability {share:.2g} the released state ends with the reward of record {seldom}"
-        found.append(_control("reward-shown-seldom", words, _Seldom, seldom, n_records - 1, middle, share))
+        controls.append(_control("reward-shown-seldom", words, _Seldom, seldom, n_records - 1, middle, share))
     if has_digits and tail < _TAIL:
         words = f"A release shows its exact value where one of its numbers is {_DEVIATIONS:g} standard deviations too low"
-        found.append(_found_by_search("exact-in-the-tail", words, lambda honest: _BelowExact(honest, _DEVIATIONS)))
-    return tuple(found)
+        controls.append(_found_by_search("exact-in-the-tail", words, lambda honest: _BelowExact(honest, _DEVIATIONS)))
+    return tuple(controls)
 
 
 def _control(

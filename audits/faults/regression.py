@@ -11,7 +11,7 @@ import numpy as np
 from scipy.linalg import toeplitz
 
 from bandana.algorithms.protocol import Algorithm, FloatArray, IntArray
-from bandana.audits.faults.fault import DRAWN, Control, Host, Noisy, Plant, State, fault_of, with_part
+from bandana.audits.faults.fault import DRAWN, Control, Host, Plant, State, fault_of, with_part
 from bandana.audits.faults.releases import (
     Fault,
     Planted,
@@ -101,7 +101,7 @@ class NotNormalizedSum(FactorizedSum):
 # --- how they are planted ------------------------------------------------------------------------------------------------
 
 
-def sum_noised_anew(sums: Noisy) -> NoisedAnew:
+def sum_noised_anew(sums: RunningSum[State]) -> NoisedAnew:
     """All records enter each of n releases with fresh noise, one step is declared (sqrt(n) mu0)."""
     return NoisedAnew(sums.mechanism)
 
@@ -148,7 +148,7 @@ def unevenly(shares: Callable[[int], FloatArray]) -> Plant:
 
     def plant(honest: Algorithm) -> Planted:
         n = getattr(honest, "n_blocks", 1)
-        return Planted(honest, through(lambda asked: uneven(asked, lambda n_free: np.tile(shares(n_free // n), n))))
+        return Planted(honest, through(lambda mechanism: uneven(mechanism, lambda n_free: np.tile(shares(n_free // n), n))))
 
     return plant
 

@@ -45,7 +45,7 @@ _ROUNDING = 1e-9
 
 @dataclass
 class Memory:
-    """What a faulty ledger remembers of a run."""
+    """Memory of a faulty ledger during a run."""
 
     n_releases: IntArray
     """(n_reps,) releases so far."""
@@ -113,7 +113,7 @@ class Pretending:
     without_noise, log_probabilities = (delegated("declared", name) for name in ("without_noise", "log_probabilities"))
 
     def __eq__(self, other: object) -> bool:
-        """Whether both declare the same; what they hide does not count, as schedules are compared."""
+        """True if both declare the same; what they hide does not count, as schedules are compared."""
         return type(self) is type(other) and self.declared == other.declared
 
     def __hash__(self) -> int:
@@ -296,7 +296,7 @@ def _rows(mask: BoolArray, value: FloatArray) -> BoolArray:
 
 
 def noise_of(mechanism: Mechanism, noise: NoiseSource, value: FloatArray) -> FloatArray:
-    """What the mechanism adds, in the shape of the value."""
+    """Noise that the mechanism adds, in the shape of the value."""
     return np.asarray(mechanism.draw(noise, np.zeros_like(value)))
 
 

@@ -18,19 +18,7 @@ import numpy as np
 
 from bandana.algorithms.protocol import FloatArray, IntArray, Record
 from bandana.audits.faults import regression, releases
-from bandana.audits.faults.fault import (
-    ALL,
-    BOTH,
-    DRAWN,
-    MUCH,
-    Control,
-    Host,
-    State,
-    extended,
-    fault_of,
-    planted_as,
-    with_part,
-)
+from bandana.audits.faults.fault import ALL, BOTH, DRAWN, MUCH, Control, State, extended, fault_of, planted_as, with_part
 from bandana.audits.outcome import DETERMINISTIC, NOISE
 from bandana.audits.testbeds.blocks import GramBed, Released
 from bandana.privacy_core import (
@@ -122,11 +110,9 @@ class _SquaresToo(GramBed):
 
 def _squares_too(honest: GramBed) -> GramBed:
     """The fault on the pair that is least favorable to it: y = Y against the orthogonal (-x, 1/Y)."""
-    sums: Host = honest.sums
-    noise = SymmetricGaussian(sums.mechanism.sensitivity, sums.mechanism.noise_multiplier)
-    faulty: GramBed = planted_as(_SquaresToo)(
-        replace(honest, sums=replace(sums, mechanism=noise), turn=math.pi, last_value=1 / honest.value_bound)
-    )
+    with_noise = with_part(lambda own: SymmetricGaussian(own.sensitivity, own.noise_multiplier), "mechanism")
+    on_pair = replace(honest, turn=math.pi, last_value=1 / honest.value_bound)
+    faulty: GramBed = planted_as(_SquaresToo)(with_part(with_noise)(on_pair))
     return faulty
 
 

@@ -49,7 +49,7 @@ def _no_noise_on_rewards(honest: UCBVI) -> releases.Planted:
     layout, rows = honest.layout, honest.episode_length * honest.n_states * honest.n_actions
     share = np.ones((rows, layout.width))
     share[:, honest.n_states] = 0.0
-    return releases.Planted(honest, releases.through(lambda asked: releases.uneven(asked, lambda n_free: share.ravel())))
+    return releases.Planted(honest, releases.through(lambda noise: releases.uneven(noise, lambda n_free: share.ravel())))
 
 
 # --- contributions and decisions that are wrong --------------------------------------------------------------------------
@@ -99,7 +99,7 @@ class _KnownPairs(UCBVI):
 
 
 def _is_learning(honest: UCBVI) -> bool:
-    """Whether decisions depend on what is released: the printed bonus hides all of it in few episodes."""
+    """True if decisions depend on what is released: the printed bonus hides all of it in few episodes."""
     return honest.printed is None
 
 

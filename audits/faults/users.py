@@ -1,4 +1,4 @@
-"""What can be wrong where a promise is made to users who have several records."""
+"""Faults that can be made where a promise is made to users who have several records."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ def delegated(owner: str, name: str, *default: object) -> Any:
 
 
 class ReleaseRequest(NamedTuple):
-    """What an algorithm asks its ledger to release; the fields are those of `Ledger.release`."""
+    """Request of an algorithm to its ledger; the fields are those of `Ledger.release`."""
 
     ledger: Ledger
     mechanism: Mechanism
@@ -73,7 +73,7 @@ class WrappedState(NamedTuple):
     inner: State
     """The algorithm's own."""
     memory: Any
-    """What the wrapper remembers of this run."""
+    """The wrapper's, of this run."""
 
 
 @dataclass(frozen=True)

@@ -61,8 +61,8 @@ def draws(source: str) -> list[Draw]:
     """
     tree = ast.parse(source)
     tree.body = [node for node in tree.body if not _is_main_guard(node)]
-    found = {Draw(node.lineno, what) for node in ast.walk(tree) if (what := _drawn(node))}  # type: ignore[attr-defined]
-    return sorted(found)
+    places = {Draw(node.lineno, what) for node in ast.walk(tree) if (what := _drawn(node))}  # type: ignore[attr-defined]
+    return sorted(places)
 
 
 def _is_main_guard(node: ast.stmt) -> bool:
@@ -86,15 +86,15 @@ def _drawn(node: ast.AST) -> str:
 
 
 def missing_members(algorithm: object) -> list[str]:
-    """What the protocol asks for and the object lacks, with its form."""
+    """Lists the members that the protocol asks for and the object lacks, with their forms."""
     members = dict(MEMBERS)
     if getattr(algorithm, "n_coins", 0):
         members["act"] = "act(released, context, step, coins) -> (n_reps,) actions"
         del members["hold"]  # decisions by coins are not held
     lacks = []
     for name, form in members.items():
-        found = getattr(algorithm, name, None)
-        if found is None or (form.startswith(name) and not callable(found)):
+        member = getattr(algorithm, name, None)
+        if member is None or (form.startswith(name) and not callable(member)):
             lacks.append(f"{name}: {form}")
     return lacks
 
@@ -159,7 +159,7 @@ def check(algorithm: Algorithm, table: Table, seed: int) -> None:
 
 @dataclass
 class _Seen:
-    """What a watched run shows: actions round by round, and every output."""
+    """Record of a watched run: actions round by round, and every output."""
 
     actions: IntArray
     outputs: list[FloatArray]
@@ -237,8 +237,8 @@ class _Checked:
     def _whole(self, name: str, answer: ArrayLike) -> IntArray:
         shape, kind = np.shape(answer), getattr(answer, "dtype", None)
         if shape != (self._n_reps,) or kind is None or not np.issubdtype(kind, np.integer):
-            found = f"shape {shape}" + ("" if kind is None else f" of {kind}")
-            raise ProtocolError(f"{name} must answer an array of whole numbers of shape ({self._n_reps},), got {found}")
+            got = f"shape {shape}" + ("" if kind is None else f" of {kind}")
+            raise ProtocolError(f"{name} must answer an array of whole numbers of shape ({self._n_reps},), got {got}")
         return np.asarray(answer)
 
     @staticmethod

@@ -70,13 +70,13 @@ def features(actions: IntArray, record: int, n_arms: int) -> FloatArray:
     Stretches double in length. Only actions of other records count: those that the claim protects from.
     """
     later = actions[:, record + 1 :]
-    found = [later[:, [t]] == np.arange(n_arms - 1) for t in range(min(_FIRST_ACTIONS, later.shape[1]))]
+    columns = [later[:, [t]] == np.arange(n_arms - 1) for t in range(min(_FIRST_ACTIONS, later.shape[1]))]
     start = 0
     while start < later.shape[1]:
         stop = min(later.shape[1], max(start + 1, 2 * start))
-        found.append(np.stack([(later[:, start:stop] == arm).mean(axis=1) for arm in range(n_arms - 1)], axis=1))
+        columns.append(np.stack([(later[:, start:stop] == arm).mean(axis=1) for arm in range(n_arms - 1)], axis=1))
         start = stop
-    return np.concatenate([part.astype(float) for part in found], axis=1)
+    return np.concatenate([part.astype(float) for part in columns], axis=1)
 
 
 def learn_logistic(x: Matrix, is_neighbor: ArrayLike, n_steps: int = 12, ridge: float = 1.0) -> Scorer:
@@ -231,8 +231,8 @@ def score_outputs(
     """
 
     def columns(outputs: ArrayLike) -> FloatArray:
-        found = _output_columns(np.asarray(outputs))
-        return found if values is None else np.column_stack([found, low_order_bits(outputs, values)])
+        table = _output_columns(np.asarray(outputs))
+        return table if values is None else np.column_stack([table, low_order_bits(outputs, values)])
 
     sides = [columns(outputs) for outputs in (train_data, train_neighbor)]
     side = np.repeat([0.0, 1.0], [len(part) for part in sides])
@@ -250,7 +250,7 @@ def _output_columns(outputs: NDArray[np.generic]) -> FloatArray:
 
 
 def low_order_bits(outputs: ArrayLike, values: Sequence[ArrayLike]) -> FloatArray:
-    """What the last bits of each output tell of the value that noise was added to.
+    """Columns of what the last bits of each output tell of the value that noise was added to.
 
     Real noise would hide the value; its floating-point numbers lie on a lattice, and so do their sums with the value.
     Columns, each for all coordinates x, named by `low_order_names`: the exponent of its lowest bit, e if x is a whole
@@ -269,16 +269,16 @@ def low_order_bits(outputs: ArrayLike, values: Sequence[ArrayLike]) -> FloatArra
     """
     given = np.asarray(outputs)
     flat = np.nan_to_num(given.reshape(len(given), -1).astype(float), posinf=0.0, neginf=0.0)
-    found = [*_lowest_bit(flat)]
+    columns = [*_lowest_bit(flat)]
     for value in values:
         exact = np.broadcast_to(np.asarray(value, dtype=float), flat.shape[1:])
         difference = flat - exact
-        found += [_lowest_bit(difference)[0], (difference + exact == flat).astype(float)]
-    return np.concatenate(found, axis=1)
+        columns += [_lowest_bit(difference)[0], (difference + exact == flat).astype(float)]
+    return np.concatenate(columns, axis=1)
 
 
 def low_order_names(n_coordinates: int, n_values: int) -> tuple[str, ...]:
-    """What each column of `low_order_bits` holds, in words; x is an output and v, w, ... are the values."""
+    """Contents of each column of `low_order_bits`, in words; x is an output and v, w, ... are the values."""
     names = ["the lowest bit of x", "the trailing zeros of x"]
     for value in "vw"[:n_values] if n_values < 3 else [f"v{i}" for i in range(n_values)]:
         names += [f"the lowest bit of x - {value}", f"whether (x - {value}) + {value} = x"]

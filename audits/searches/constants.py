@@ -17,11 +17,11 @@ def constants_of(algorithm: object) -> tuple[float, ...]:
 
     An algorithm that singles one reward out must name it somewhere.
     """
-    found: dict[float, None] = {}
+    constants: dict[float, None] = {}
     for value in (*_in_fields(algorithm), *_in_sources(algorithm)):
         if math.isfinite(value):
-            found.setdefault(value)
-    return tuple(found)[:_MOST]
+            constants.setdefault(value)
+    return tuple(constants)[:_MOST]
 
 
 def _in_fields(part: object, depth: int = 0) -> Iterator[float]:

@@ -178,7 +178,7 @@ class Counterexample:
         and the last.
         """
         case = self.case
-        found = [
+        lines = [
             f"record {case.record} of {len(case.rewards)} {case.unit}s changes from {self._changes(' on D to ')} on D' "
             f"(noise seed {case.seed}, replicate {self.replicate} of {self.n_replicates}{self._widened})",
             self.reason,
@@ -187,15 +187,15 @@ class Counterexample:
             mine, theirs = case.covariates[case.record], case.replaced_covariates
             change = "" if theirs is None else f" and become {_covariates(theirs)} on D'"
             name = "contexts" if isinstance(mine[0], tuple) else "covariates"
-            found.insert(1, f"its {name} are {_covariates(mine)}{change}")
-        found = [line for text in found for line in textwrap.wrap(text, _WIDTH)]
-        found += ["", *self._data_lines()]
+            lines.insert(1, f"its {name} are {_covariates(mine)}{change}")
+        lines = [line for text in lines for line in textwrap.wrap(text, _WIDTH)]
+        lines += ["", *self._data_lines()]
         if self.rows:
-            found += ["", *self._release_lines()]
+            lines += ["", *self._release_lines()]
         for part in (self.difference, self.total):
             if part is not None:
-                found += ["", *textwrap.wrap(part.summary, _WIDTH)]
-        return [line if len(line) <= _WIDTH else line[: _WIDTH - 3] + "..." for line in found]
+                lines += ["", *textwrap.wrap(part.summary, _WIDTH)]
+        return [line if len(line) <= _WIDTH else line[: _WIDTH - 3] + "..." for line in lines]
 
     def _data_lines(self) -> list[str]:
         case, parts = self.case, self.kind == DECISION
@@ -312,12 +312,12 @@ def _finite(value: float) -> float | None:
 
 
 def _runs(rewards: Sequence[tuple[float, ...]]) -> list[dict[str, object]]:
-    found, start = [], 0
+    runs, start = [], 0
     for row, same in groupby(rewards):
         stop = start + len(list(same))
-        found.append({"start": start, "stop": stop, "rewards": list(row)})
+        runs.append({"start": start, "stop": stop, "rewards": list(row)})
         start = stop
-    return found
+    return runs
 
 
 def as_lists(values: Covariates) -> list[object]:
@@ -368,11 +368,11 @@ def _kept(n: int, marked: set[int], most: int) -> list[int]:
     if n <= most:
         return list(range(n))
     ends = min(_ENDS, most // 4)
-    found = sorted(marked)
+    kept = sorted(marked)
     half = (most - 2 * ends) // 2
-    if len(found) > 2 * half:
-        found = found[:half] + found[-half:]
-    return sorted({*range(ends), *found, *range(n - ends, n)})
+    if len(kept) > 2 * half:
+        kept = kept[:half] + kept[-half:]
+    return sorted({*range(ends), *kept, *range(n - ends, n)})
 
 
 def _aligned(head: list[str], table: list[list[str]], marked: set[int], left: int, words: tuple[int, ...] = ()) -> list[str]:
@@ -388,10 +388,10 @@ def _aligned(head: list[str], table: list[list[str]], marked: set[int], left: in
         ]
         return "  ".join(texts).rstrip()
 
-    found, before = [line(head)], -1
+    lines, before = [line(head)], -1
     for place in shown:
         if place > before + 1:
-            found.append(f"   ... {place - before - 1} more")
-        found.append(line(table[place]))
+            lines.append(f"   ... {place - before - 1} more")
+        lines.append(line(table[place]))
         before = place
-    return found
+    return lines

@@ -93,9 +93,9 @@ def search(
     space = CaseSpace.of(algorithm, reward_range, max_rounds, private_records)
 
     def breaks(case: Case) -> bool:
-        if (found := examine(algorithm, case, reward_range, claim)) is not None:
-            last[:] = [found]
-        return found is not None
+        if (violation := examine(algorithm, case, reward_range, claim)) is not None:
+            last[:] = [violation]
+        return violation is not None
 
     try:
         smallest = find(
@@ -118,11 +118,11 @@ def search(
 def _outside(algorithm: Algorithm, space: CaseSpace, claim: GaussianDP | None) -> Counterexample | None:
     for case in space.outside():
         try:
-            found = examine(algorithm, case, space.reward_range, claim)
+            violation = examine(algorithm, case, space.reward_range, claim)
         except Exception:  # anybody's code may refuse such contexts: then it releases nothing that is made of them
             continue
-        if found is not None:
-            return found
+        if violation is not None:
+            return violation
     return None
 
 
@@ -146,14 +146,14 @@ class Deterministic:
             return search(trial.algorithm, span, limit, n, rounds, shrinks, trial.private_records)
 
         # What most planted faults do shows in the first cases, and what is hidden sooner in the walk than in more of them.
-        found, coverage = generated(-(-examples // _PART) if request.until_caught else examples), None
-        if found is None:
-            found, coverage = walk(trial.algorithm, trial.table, limit, n_cases, seed, trial.private_records, shrinks)
-        if found is None and request.until_caught:
-            found = generated(examples)
+        example, coverage = generated(-(-examples // _PART) if request.until_caught else examples), None
+        if example is None:
+            example, coverage = walk(trial.algorithm, trial.table, limit, n_cases, seed, trial.private_records, shrinks)
+        if example is None and request.until_caught:
+            example = generated(examples)
         worst = request.least_favorable.pair
         # What one record may move was searched above; of users, every pair that is replayed is examined.
         for pair in (worst,) if trial.users is None else (worst, *request.canaries):
-            found = found or examine_pair(trial.algorithm, pair, limit, request.effort.seed, trial.users)
-        described = None if found is None else found.describe()
-        return Finding(found is not None, counterexample=described, coverage=coverage)
+            example = example or examine_pair(trial.algorithm, pair, limit, request.effort.seed, trial.users)
+        described = None if example is None else example.describe()
+        return Finding(example is not None, counterexample=described, coverage=coverage)

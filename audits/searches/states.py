@@ -1,4 +1,4 @@
-"""What an algorithm keeps in its released state, as one number a field, so that two runs can be compared bit by bit.
+"""Contents of an algorithm's released state, as one number a field, so that two runs can be compared bit by bit.
 
 The released state holds what decisions are made from. Two runs that saw the same released values must have equal released
 states after every phase: what differs was put there by another way than through the ledger, however small it is.
@@ -75,8 +75,8 @@ def _mark(array: NDArray[np.generic], n_reps: int) -> NDArray[np.uint64]:
     # Minus zero becomes zero; a Boolean and a whole number are what they are as floats.
     bits = (rows.astype(np.float64) + 0.0).view(np.uint64)
     bits = (bits ^ (bits >> np.uint64(32))) * _weights(bits.shape[1])
-    found = (bits ^ (bits >> np.uint64(29))).sum(axis=1, dtype=np.uint64)
-    return found if is_own else np.broadcast_to(found, n_reps)
+    marks = (bits ^ (bits >> np.uint64(29))).sum(axis=1, dtype=np.uint64)
+    return marks if is_own else np.broadcast_to(marks, n_reps)
 
 
 def _weights(n: int) -> NDArray[np.uint64]:
@@ -102,11 +102,11 @@ def first_parting(mine: StateLog, theirs: StateLog, hidden: IntArray) -> Parting
       hidden: (n_reps,) a record whose own actions may differ, -1 for none: until the next record's phase ends, the state may
         hold what was shown to that user.
     """
-    found, names = np.full(len(hidden), -1, dtype=np.int64), [""] * len(hidden)
+    records, names = np.full(len(hidden), -1, dtype=np.int64), [""] * len(hidden)
     for one, other, last in zip(mine.marks, theirs.marks, mine.last, strict=False):
-        open_ = (found < 0) & ((hidden < 0) | (last > hidden))
+        open_ = (records < 0) & ((hidden < 0) | (last > hidden))
         for name in one:
             if name in other:
-                for rep in np.flatnonzero((one[name] != other[name]) & open_ & (found < 0)):
-                    found[rep], names[rep] = last[rep], name
-    return Parting(found, names)
+                for rep in np.flatnonzero((one[name] != other[name]) & open_ & (records < 0)):
+                    records[rep], names[rep] = last[rep], name
+    return Parting(records, names)
