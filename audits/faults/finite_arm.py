@@ -9,15 +9,18 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
-from bandana.algorithms.bandits.finite_arm import elimination_numba, episodes_numba
+from bandana.algorithms.bandits.finite_arm import episodes_numba
 from bandana.algorithms.bandits.finite_arm.episodic_ucb import EpisodicUCB
 from bandana.algorithms.bandits.finite_arm.successive_elimination import Sensitive, SuccessiveElimination
 from bandana.algorithms.protocol import FloatArray, IntArray, Record
 from bandana.audits.faults import regression, releases
 from bandana.audits.faults.fault import ALL, BOTH, Control, State, extended, fault_of, planted_as, with_part
+from bandana.audits.faults.remembering import NoForgetting
+from bandana.audits.faults.wrapped import ReleaseRequest, WrappedLedger
 from bandana.audits.outcome import SAMPLING
 from bandana.privacy_core import Exact, Ledger, Mechanism, OpenPhase, PhaseSum, Span
 from bandana.privacy_core.sums import contents, reopen
@@ -104,54 +107,32 @@ def _first_pull_exact(honest: EpisodicUCB) -> EpisodicUCB:
 # --- elimination ---------------------------------------------------------------------------------------------------------
 
 
-class _RemembersEpochs(SuccessiveElimination):
-    """All rewards of an arm enter each release, and only the last epoch is declared.
+class _AllArmsAtOnce(SuccessiveElimination):
+    """The sums of all arms leave together when the epoch ends, with one noise for all of them.
 
-    The released state holds in addition the kept sum of each arm, (n_reps, n_arms), how many rewards are in it, and where
-    the epoch began, (n_reps,).
+    The released state holds in addition the sum of each arm, (n_reps, n_arms), and where the epoch began, (n_reps,).
     """
 
     def init(self, n_reps: int) -> tuple[State, State]:
         sensitive, released = super().init(n_reps)
-        empty = np.zeros((n_reps, self.n_actions), dtype=np.int64)
-        return sensitive, extended(released, sums=empty.astype(float), n_samples=empty, start=empty[:, 0].copy())
+        return sensitive, extended(released, sums=np.zeros((n_reps, self.n_actions)), start=np.zeros(n_reps, dtype=np.int64))
 
     def absorb(self, sensitive: Sensitive, released: State, record: Record, ledger: Ledger) -> tuple[Sensitive, State]:
-        phase = self.sums.add(sensitive.phase, record.rewards[:, 0], record.n_records)
-        np.subtract(released.left, record.n_records, out=released.left)
-        ended = np.flatnonzero(released.left == 0)
-        if len(ended):
-            total, span = contents(phase, ended)
-            reopen(phase, ended)
-            elimination_numba.finish_pulls(
-                ended, self.published(released, ledger, ended, total, span), span.stop - span.start, released.mean,
-                released.active, released.arm, released.left, released.epoch, self.failure, self.noise,
-                self.reward_range.width, self.length_scale,
-            )  # fmt: skip
-        return Sensitive(phase), released
+        return super().absorb(sensitive, released, record, WrappedLedger(ledger, partial(self.published, released)))
 
-    def published(self, released: State, ledger: Ledger, ended: IntArray, total: FloatArray, span: Span) -> FloatArray:
-        """(n_ended,) noisy sums of the epoch's rewards, as the estimates take them."""
-        arm, n = released.arm[ended], span.stop - span.start
-        released.sums[ended, arm] += total
-        released.n_samples[ended, arm] += n
-        noisy = ledger.release(self.sums.mechanism, released.sums[ended, arm], records=span, reps=ended)
-        return np.asarray(noisy / released.n_samples[ended, arm] * n)
-
-
-class _AllArmsAtOnce(_RemembersEpochs):
-    """The sums of all arms leave together when the epoch ends, with one noise for all of them."""
-
-    def published(self, released: State, ledger: Ledger, ended: IntArray, total: FloatArray, span: Span) -> FloatArray:
+    def published(self, released: State, request: ReleaseRequest) -> FloatArray:
+        """(n_ended,) noisy sums of the epoch's rewards, as the estimates take them; 0 until the last arm has ended."""
+        ended, span = np.arange(len(released.arm))[request.rows], request.records
         arm = released.arm[ended]
-        released.sums[ended, arm] = total
+        released.sums[ended, arm] = request.value
         later = np.arange(self.n_actions) > arm[:, None]
         is_last = ~(released.active[ended] & later).any(axis=1)
         noisy, n = np.zeros(len(ended)), span.stop - span.start
         if is_last.any():
             rows = ended[is_last]
             epoch = Span(released.start[rows], span.stop[is_last])
-            vector = ledger.release(releases.shared(self.sums.mechanism), released.sums[rows], records=epoch, reps=rows)
+            one_noise = releases.shared(request.mechanism)
+            vector = request.release(mechanism=one_noise, value=released.sums[rows], records=epoch, reps=rows)
             released.mean[rows] = vector / n[is_last, None]
             noisy[is_last] = vector[np.arange(len(rows)), arm[is_last]]
             released.sums[rows] = 0.0
@@ -177,7 +158,7 @@ _EPISODES = (
 )  # fmt: skip
 _ELIMINATION = (
     replace(releases.ONE_FOR_ALL, plant=planted_as(_AllArmsAtOnce)),
-    replace(_NO_FORGETTING, plant=planted_as(_RemembersEpochs)),
+    fault_of(NoForgetting),
     _HALF_THE_SENSITIVITY, releases.HALVED_UNAWARE, releases.FIRST_UNPAID, releases.WIDE_RANGE,
 )  # fmt: skip
 _TREES = (
