@@ -66,9 +66,9 @@ def audit(
 
 def _examine(request: Request, controls: tuple[Control, ...]) -> Outcome:
     """Examines an algorithm and each planted fault by the same searches, with the same effort."""
-    found = _search(request, [search.name for search in SEARCHES])
+    findings = _search(request, [search.name for search in SEARCHES])
     tried = [try_control(request, control) for control in controls]
-    sampling = found[SAMPLING]
+    sampling = findings[SAMPLING]
     return Outcome(
         subject={},
         claim=request.trial.claim,
@@ -77,9 +77,9 @@ def _examine(request: Request, controls: tuple[Control, ...]) -> Outcome:
         bounds=sampling.bounds,
         scores=sampling.scores,
         events=request.events,
-        counterexample=found[DETERMINISTIC].counterexample,
-        noise_finding=found[NOISE].noise_finding,
-        coverage=found[DETERMINISTIC].coverage,
+        counterexample=findings[DETERMINISTIC].counterexample,
+        noise_finding=findings[NOISE].noise_finding,
+        coverage=findings[DETERMINISTIC].coverage,
         controls=tuple(tried),
         power=sampling.power,
         caveats=sampling.caveats,

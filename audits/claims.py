@@ -132,7 +132,7 @@ def split_pair(text: str) -> tuple[str, tuple[str, str] | None]:
 
 
 def unit_of(relation: Relation) -> str:
-    """What one record is, in words, for a claim that names no unit of its own."""
+    """Word for one record, for a claim that names no unit of its own."""
     return _UNITS[relation]
 
 
@@ -143,15 +143,15 @@ def restated(claim: Claim, stated: Guarantee) -> Claim:
 
 
 def _split(text: str) -> tuple[str, dict[str, str]]:
-    found = re.fullmatch(r"\s*([A-Za-z_]\w*)\s*\((.*)\)\s*", text, re.S)
-    if found is None:
+    match = re.fullmatch(r"\s*([A-Za-z_]\w*)\s*\((.*)\)\s*", text, re.S)
+    if match is None:
         raise ClaimError(f"claim {text!r}: must be of the form NAME(PARAMETER=NUMBER, ...), as in {_example('gdp')}")
-    kind = found.group(1).lower()
+    kind = match.group(1).lower()
     if kind not in KINDS:
-        raise ClaimError(f"claim {text!r}: unknown definition {found.group(1)!r}; known are {', '.join(KINDS)}")
+        raise ClaimError(f"claim {text!r}: unknown definition {match.group(1)!r}; known are {', '.join(KINDS)}")
     allowed = (*KINDS[kind][1], "relation", "trust")
     parts: dict[str, str] = {}
-    for part in found.group(2).split(",") if found.group(2).strip() else []:
+    for part in match.group(2).split(",") if match.group(2).strip() else []:
         name, is_given, value = (word.strip() for word in part.partition("="))
         if not is_given or not name or not value:
             raise ClaimError(f"claim {text!r}: the part {part.strip()!r} must be of the form NAME=VALUE")
@@ -181,7 +181,7 @@ def text_of(stated: Guarantee) -> str:
     Raises:
       ClaimError: it has no such form.
     """
-    relation = next((name for name, found in RELATIONS.items() if found is stated.relation), None)
+    relation = next((name for name, each in RELATIONS.items() if each is stated.relation), None)
     for kind, (guarantee, names) in KINDS.items():
         if type(stated) is guarantee and relation is not None:
             numbers = ", ".join(f"{name}={float(getattr(stated, name))!r}" for name in names)
@@ -200,18 +200,18 @@ def as_gdp(stated: Guarantee) -> tuple[GaussianDP, str]:
         case GaussianDP() | PureDP():
             return stated.gdp(), ""
         case RenyiDP(alpha=alpha, epsilon=epsilon):
-            found = GaussianDP.from_renyi(alpha, epsilon, **scope)  # type: ignore[arg-type]
+            implied = GaussianDP.from_renyi(alpha, epsilon, **scope)  # type: ignore[arg-type]
         case ZCDP(rho=rho):
-            found = GaussianDP.from_renyi(2.0, 2 * rho, **scope)  # type: ignore[arg-type]
+            implied = GaussianDP.from_renyi(2.0, 2 * rho, **scope)  # type: ignore[arg-type]
         case ApproxDP(epsilon=epsilon, delta=delta):
-            found = GaussianDP.from_epsilon_delta(epsilon, delta, **scope)  # type: ignore[arg-type]
+            implied = GaussianDP.from_epsilon_delta(epsilon, delta, **scope)  # type: ignore[arg-type]
         case _:
             raise ClaimError(f"{stated} promises nothing that can be tested")
-    return found, f"for Gaussian noise the same as {found}"
+    return implied, f"for Gaussian noise the same as {implied}"
 
 
 def assumes_gaussian_noise(stated: Guarantee) -> bool:
-    """Whether the claim and its GDP guarantee are the same for Gaussian noise only."""
+    """True if the claim and its GDP guarantee are the same for Gaussian noise only."""
     return not isinstance(stated, GaussianDP | PureDP)
 
 
@@ -253,7 +253,7 @@ class Quantity:
         return f"epsilon at delta {self.delta:g}" if self.name == "epsilon" and self.delta else self.name
 
     def limit(self, stated: Guarantee) -> float:
-        """What the claim itself allows, at most; without an assumption.
+        """Limit that the claim itself sets, without an assumption.
 
         Raises:
           NoSuchConversion: the claim bounds no such number.

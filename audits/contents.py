@@ -1,4 +1,4 @@
-"""What a result says, apart from who computed it and when: two computations that found the same have one hash of it."""
+"""Contents of a result, apart from who computed it and when: two computations that found the same have one hash of it."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+Description = Mapping[str, Any]
+"""A JSON object; its schema says which value is of which kind."""
 DESCRIPTION, PROVENANCE = "description", "provenance"
 
 
-def read_description(path: Path) -> dict[str, Any]:
+def read_description(path: Path) -> Description:
     """The description of a result or of evidence; its arrays are not read.
 
     Raises:
@@ -35,18 +37,18 @@ def numbers_sha256(path: Path) -> str:
     return digest(arrays, json.loads(bytes(arrays.pop(DESCRIPTION)).decode()))
 
 
-def digest(arrays: Mapping[str, NDArray[Any]], description: Mapping[str, Any]) -> str:
+def digest(arrays: Mapping[str, NDArray[np.generic]], description: Description) -> str:
     """SHA-256 of arrays and a description without its provenance.
 
     Args:
       arrays: name -> array; its bytes count in C order.
       description: JSON's own types.
     """
-    found = hashlib.sha256()
-    said = {name: value for name, value in description.items() if name != PROVENANCE}
-    found.update(json.dumps(said, sort_keys=True, separators=(",", ":")).encode())
+    sha256 = hashlib.sha256()
+    content = {name: value for name, value in description.items() if name != PROVENANCE}
+    sha256.update(json.dumps(content, sort_keys=True, separators=(",", ":")).encode())
     for name in sorted(arrays):
         array = arrays[name]
-        found.update(f"\n{name} {array.dtype.str} {array.shape}\n".encode())
-        found.update(array.tobytes())
-    return found.hexdigest()
+        sha256.update(f"\n{name} {array.dtype.str} {array.shape}\n".encode())
+        sha256.update(array.tobytes())
+    return sha256.hexdigest()

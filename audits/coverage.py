@@ -1,17 +1,17 @@
-"""What an audit looked at: without it, silence says nothing."""
+"""Coverage of an audit: without it, silence says nothing."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+
+from bandana.audits.contents import Description
 
 _MOST_SHOWN = 6
 
 
 @dataclass(frozen=True)
 class Coverage:
-    """What the searches of an audit tried, and so what its verdict is about.
+    """Everything that the searches of an audit tried, and so all that its verdict is about.
 
     Attributes:
       views: what was compared, in words: releases, released state, actions.
@@ -46,7 +46,7 @@ class Coverage:
 
     @property
     def longest_lag(self) -> int:
-        """How many rounds after the first changed record a leak could still be seen."""
+        """Number of rounds after the first changed record in which a leak could still be seen."""
         return max(0, self.rounds - 1 - min(self.records, default=self.rounds - 1))
 
     def with_walk(self, rounds: int, alone: int) -> Coverage:
@@ -83,13 +83,13 @@ class Coverage:
             *unseen,
         )
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> dict[str, object]:
         """The same as plain JSON; `of` reads it."""
         stated = {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
         return stated if self.words else {name: value for name, value in stated.items() if name != "words"}
 
     @classmethod
-    def of(cls, stated: Mapping[str, Any] | None) -> Coverage | None:
+    def of(cls, stated: Description | None) -> Coverage | None:
         """The coverage that `describe` wrote; None of None."""
         if stated is None:
             return None

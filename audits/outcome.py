@@ -1,4 +1,4 @@
-"""What an audit found, as bounds with the scores behind them, and the one rule from that to a verdict.
+"""Outcome of an audit: bounds with the scores behind them, and the one rule from that to a verdict.
 
 The rule reads nothing but what an evidence file keeps, so that a verdict can be reached again by anybody.
 """
@@ -10,13 +10,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from bandana.algorithms.claim import Claim
 from bandana.algorithms.protocol import FloatArray
+from bandana.audits.bounds.bound import Parameters
 from bandana.audits.claims import Quantity, as_gdp, assumes_gaussian_noise
+from bandana.audits.contents import Description
 from bandana.audits.coverage import Coverage
 from bandana.privacy_core import (
     BoundedEvent,
@@ -55,7 +56,7 @@ SAMPLING, DETERMINISTIC, NOISE = "sampling", "deterministic", "noise"
 
 
 class Verdict(StrEnum):
-    """What an audit says of a claim.
+    """Verdict of an audit on a claim.
 
     PASS: nothing found by any search, and the audit proved its power. NOT REFUTED: the same, where no release was seen: of a
     function, and of an algorithm that releases nothing in the audited rounds, whatever it does after them.
@@ -99,12 +100,12 @@ Events = tuple[tuple[Event, int], ...]
 
 
 def all_gaussian(events: Events) -> bool:
-    """Whether all noise is Gaussian: then mu alone decides the whole privacy curve, and every claim is one on mu."""
+    """True if all noise is Gaussian: then mu alone decides the whole privacy curve, and every claim is one on mu."""
     return all(isinstance(event, GaussianEvent | NonPrivateEvent) for event, _ in events)
 
 
 def main_quantity(stated: Guarantee, events: Events = ()) -> Quantity:
-    """What an audit of the releases holds a claim against.
+    """Quantity that an audit of the releases holds a claim against.
 
     Pure and GDP claims are held against their own number. So is every other one, unless all noise is Gaussian: then mu is
     the same claim, and the number that replays bound best.
@@ -113,7 +114,7 @@ def main_quantity(stated: Guarantee, events: Events = ()) -> Quantity:
 
 
 def claimed_as(quantity: Quantity, stated: Guarantee, events: Events | None) -> float:
-    """What a claim allows in a quantity, at most; infinite where it promises nothing of the kind.
+    """Largest value of a quantity that a claim allows; infinite where it promises nothing of the kind.
 
     Args:
       quantity: what is bounded.
@@ -129,7 +130,7 @@ def claimed_as(quantity: Quantity, stated: Guarantee, events: Events | None) -> 
 
 
 def is_exactly_accounted(quantity: Quantity, events: Events) -> bool:
-    """Whether the accountant's number is the privacy of these events, and no upper bound on it.
+    """True if the accountant's number is the privacy of these events, and no upper bound on it.
 
     Renyi divergences of Laplace noise are exact at each order, the rho that follows from its epsilon is not; only Gaussian
     noise has a mu that is exact; of a discrete Gaussian only rho and divergences are; of selections that are known
@@ -170,7 +171,7 @@ class StatedBound:
     neighbor: str
     quantity: Quantity
     method: str
-    parameters: Mapping[str, Any]
+    parameters: Parameters
     level: float
     lower: float
     scores: str
@@ -220,7 +221,7 @@ class TriedControl:
 
     @property
     def is_consistent(self) -> bool:
-        """Whether sampling is said to have caught it exactly where the number says so."""
+        """True if sampling is said to have caught it exactly where the number says so."""
         return (SAMPLING in self.caught_by) == (self.measured > self.limit)
 
 
@@ -234,7 +235,7 @@ class Numbers:
 
 
 def accounted_as(quantity: Quantity, events: tuple[tuple[Event, int], ...]) -> float:
-    """What these events compose to in the given quantity; 0 without events, infinite where nothing follows."""
+    """Sum of these events in the given quantity; 0 without events, infinite where nothing follows."""
     match quantity.name:
         case "mu":
             return accounted_mu(events)
@@ -252,7 +253,7 @@ def accounted_as(quantity: Quantity, events: tuple[tuple[Event, int], ...]) -> f
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one audit found, and its verdict.
+    """Result of one audit, and its verdict.
 
     Attributes:
       subject: what was audited: kind, name, source.
@@ -281,13 +282,13 @@ class Outcome:
     bounds: tuple[StatedBound, ...]
     scores: Scores
     events: tuple[tuple[Event, int], ...] | None
-    counterexample: Mapping[str, Any] | None
+    counterexample: Description | None
     noise_finding: str | None
     controls: tuple[TriedControl, ...]
     power: float
     caveats: tuple[str, ...] = ()
     about: Mapping[str, str] = field(default_factory=dict)
-    provenance: Mapping[str, Any] | None = None
+    provenance: Description | None = None
     coverage: Coverage | None = None
     at_test_budget: Outcome | None = None
 
@@ -298,7 +299,7 @@ class Outcome:
 
     @property
     def is_release(self) -> bool:
-        """Whether the outputs of a release on one pair of data sets were seen."""
+        """True if the outputs of a release on one pair of data sets were seen."""
         return any(bound.view == OUTPUT for bound in self.bounds)
 
     @property
@@ -308,7 +309,7 @@ class Outcome:
 
     @property
     def is_gaussian(self) -> bool:
-        """Whether there is a ledger, and all its noise is Gaussian."""
+        """True if there is a ledger, and all its noise is Gaussian."""
         return self.events is not None and all_gaussian(self.events)
 
     @property
@@ -319,27 +320,27 @@ class Outcome:
     @cached_property
     def numbers(self) -> dict[Quantity, Numbers]:
         """Claimed, accounted and measured, for each quantity that was bounded."""
-        found: dict[Quantity, Numbers] = {}
+        numbers: dict[Quantity, Numbers] = {}
         for quantity in dict.fromkeys(bound.quantity for bound in self.bounds):
             measured = max(bound.lower for bound in self.bounds if bound.quantity == quantity)
             accounted = None if self.events is None else accounted_as(quantity, self.events)
-            found[quantity] = Numbers(claimed_as(quantity, self.claim.stated, self.events), accounted, measured)
-        return found
+            numbers[quantity] = Numbers(claimed_as(quantity, self.claim.stated, self.events), accounted, measured)
+        return numbers
 
     @property
     def inequalities(self) -> dict[str, bool]:
-        """Which of claimed >= accounted >= measured hold, one line each."""
-        found = {}
+        """The parts of claimed >= accounted >= measured, each with whether it holds."""
+        holds = {}
         for quantity, three in self.numbers.items():
             if three.accounted is not None:
-                found[f"{quantity}: claimed >= accounted"] = not three.accounted > three.claimed * EQUAL
-                found[f"{quantity}: accounted >= measured"] = not three.measured > three.accounted * EQUAL
-            found[f"{quantity}: claimed >= measured"] = not three.measured > three.claimed
-        return found
+                holds[f"{quantity}: claimed >= accounted"] = not three.accounted > three.claimed * EQUAL
+                holds[f"{quantity}: accounted >= measured"] = not three.measured > three.accounted * EQUAL
+            holds[f"{quantity}: claimed >= measured"] = not three.measured > three.claimed
+        return holds
 
     @property
     def broken(self) -> tuple[str, ...]:
-        """What speaks against the claim or the code, in words with the numbers."""
+        """Everything that speaks against the claim or the code, in words with the numbers."""
         reasons = []
         confidence = f"at {self.effort.confidence:.6g} confidence"
         for quantity, three in self.numbers.items():
@@ -364,7 +365,7 @@ class Outcome:
         return tuple(reasons)
 
     def _overspends(self, quantity: Quantity, three: Numbers) -> bool:
-        """Whether the ledger's noise breaks the claim for certain: its number is exact, or something left without noise."""
+        """True if the ledger's noise breaks the claim for certain: its number is exact, or something left without noise."""
         assert self.events is not None
         assert three.accounted is not None
         is_certain = is_exactly_accounted(quantity, self.events) or any(
@@ -430,7 +431,7 @@ class Outcome:
 
     @property
     def coverage_lines(self) -> tuple[str, ...]:
-        """What the verdict is about, in words; of actions alone the pairs that were played, where nothing else is known."""
+        """Coverage of the verdict in words; of actions alone the pairs that were played, where nothing else is known."""
         if self.coverage is not None:
             return self.coverage.lines()
         if self.events is not None or not self.bounds:

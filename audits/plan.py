@@ -1,4 +1,4 @@
-"""Which bounds an audit takes, and how its failure probability is split between them: known from claim and effort alone.
+"""Plan of the bounds of an audit, and of each one's share of the failure probability: known from claim and effort alone.
 
 An auditor follows the plan, and whoever verifies evidence follows it again: a bound that the plan holds and the file lacks
 was left out.

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import partial
-from typing import Any
 
 from bandana.algorithms.catalog import CATALOG
 from bandana.algorithms.entry import Entry, Settings
@@ -48,16 +47,16 @@ class Subject:
     trial: Trial
     at_test_budget: Trial | None
     controls: tuple[Control, ...]
-    parameters: Mapping[str, Any] = field(default_factory=dict)
+    parameters: Mapping[str, object] = field(default_factory=dict)
 
 
 def subjects() -> dict[str, partial[Subject]]:
     """Label -> what builds the subject, the catalog first."""
-    found: dict[str, partial[Subject]] = {}
+    builders: dict[str, partial[Subject]] = {}
     for entry in CATALOG:
         for calibration in entry.calibrations if entry.promise is not None else ():
-            found[f"{entry.label} {calibration}"] = partial(_algorithm, entry, calibration)
-    return found | {f"block {name}": partial(_block, name) for name in blocks.trials()}
+            builders[f"{entry.label} {calibration}"] = partial(_algorithm, entry, calibration)
+    return builders | {f"block {name}": partial(_block, name) for name in blocks.trials()}
 
 
 def selected(names: Sequence[str]) -> list[str]:
@@ -73,13 +72,13 @@ def selected(names: Sequence[str]) -> list[str]:
     labels = list(subjects())
     chosen: set[str] = set()
     for name in names:
-        found = [label for label in labels if f"{label} ".startswith(f"{name} ") or fnmatchcase(label, name)]
-        if not found:
+        matches = [label for label in labels if f"{label} ".startswith(f"{name} ") or fnmatchcase(label, name)]
+        if not matches:
             near = suggestion(name, labels) or ";"
             raise ValueError(
                 f"{name!r} selects nothing{near} name algorithms of `bandana list`, or block for the building blocks"
             )
-        chosen.update(found)
+        chosen.update(matches)
     return [label for label in labels if not names or label in chosen]
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
@@ -17,7 +16,7 @@ _POINTS = 101
 _VIEW_OF_ADVERSARY = "every released value and every action"
 
 
-def summarize(outcome: Outcome, about: Mapping[str, Any]) -> dict[str, Any]:
+def summarize(outcome: Outcome, about: Mapping[str, object]) -> dict[str, object]:
     """One entry of the report's `audits`.
 
     Args:
@@ -93,15 +92,15 @@ def three_of(outcome: Outcome, quantity: Quantity) -> dict[str, float | None]:
     return {"claimed": finite(three.claimed), "accounted": accounted, "measured": finite(three.measured)}
 
 
-def _main(outcome: Outcome) -> dict[str, Any]:
+def _main(outcome: Outcome) -> dict[str, object]:
     """Main quantity of the claim, and its three numbers."""
     return {"quantity": str(outcome.main), **three_of(outcome, outcome.main)}
 
 
 def _epsilons(outcome: Outcome) -> dict[str, float | None]:
     """Epsilon at the audit's delta; measured is the larger of the direct bound and, for Gaussian noise, mu's."""
-    found = three_of(outcome, Quantity("epsilon", outcome.effort.delta))
-    return {**found, "measured": max((v for v in _measured_epsilons(outcome).values() if v is not None), default=None)}
+    three = three_of(outcome, Quantity("epsilon", outcome.effort.delta))
+    return {**three, "measured": max((v for v in _measured_epsilons(outcome).values() if v is not None), default=None)}
 
 
 def _measured_epsilons(outcome: Outcome) -> dict[str, float | None]:
@@ -126,7 +125,7 @@ def finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _event(event: Event, count: int) -> dict[str, Any]:
+def _event(event: Event, count: int) -> dict[str, object]:
     return {
         "event": type(event).__name__.removesuffix("Event"),
         "noise_multiplier": event.noise_multiplier if isinstance(event, GaussianEvent | LaplaceEvent) else None,
@@ -136,7 +135,7 @@ def _event(event: Event, count: int) -> dict[str, Any]:
     }
 
 
-def _bound(outcome: Outcome, bound: StatedBound, is_test: bool) -> dict[str, Any]:
+def _bound(outcome: Outcome, bound: StatedBound, is_test: bool) -> dict[str, object]:
     first, second = outcome.scores[bound.scores]
     sizes = ((second == 0).sum(), (second == 1).sum()) if bound.view == ONE_RUN else (len(first), len(second))
     return {
@@ -154,7 +153,7 @@ def _bound(outcome: Outcome, bound: StatedBound, is_test: bool) -> dict[str, Any
     }
 
 
-def _control(control: TriedControl) -> dict[str, Any]:
+def _control(control: TriedControl) -> dict[str, object]:
     return {
         "name": control.name,
         "fault": control.fault,
@@ -166,14 +165,14 @@ def _control(control: TriedControl) -> dict[str, Any]:
     }
 
 
-def _tradeoff(outcome: Outcome) -> dict[str, Any] | None:
+def _tradeoff(outcome: Outcome) -> dict[str, object] | None:
     best = max((b for b in outcome.bounds if b.quantity == MU), key=lambda b: b.lower, default=None)
     if best is None or best.view == ONE_RUN:
         return None
     return tradeoff(*outcome.scores[best.scores], outcome.claim.gaussian, best.lower)
 
 
-def tradeoff(data: FloatArray, neighbor: FloatArray, claim: GaussianDP, mu_lower: float) -> dict[str, Any]:
+def tradeoff(data: FloatArray, neighbor: FloatArray, claim: GaussianDP, mu_lower: float) -> dict[str, object]:
     """The trade-off curves: claimed, as measured by the sharpest attack, and of the certified mu.
 
     Args:

@@ -1,4 +1,4 @@
-"""What is audited: an algorithm, its claim, the data that it is replayed on, and its planted faults."""
+"""Object of an audit: an algorithm, its claim, the data that it is replayed on, and its planted faults."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Trial:
 
     @property
     def private_records(self) -> bool:
-        """Whether a record is what its user brings, contexts or states, and the rewards; or the rewards alone."""
+        """True if a record is what its user brings, contexts or states, and the rewards; or the rewards alone."""
         return self.claim.relation is not Relation.REPLACE_REWARD
 
 
@@ -80,7 +80,7 @@ class Audited:
 
     @property
     def notes(self) -> dict[str, str]:
-        """What evidence says about the audit: `about`, and which controls are no faults of this algorithm."""
+        """Notes of evidence on the audit: `about`, and which controls are no faults of this algorithm."""
         planted = self.planted
         if harmless := [control for control in self.controls if control not in planted]:
             return {**self.about, NOT_PLANTED: ", ".join(_left_out(control, planted) for control in harmless)}

@@ -1,4 +1,4 @@
-"""What a lower confidence bound is: one object with its quantity, theorem, parameters and words."""
+"""A lower confidence bound: one object with its quantity, theorem, parameters and words."""
 
 from __future__ import annotations
 
@@ -18,13 +18,17 @@ WANTS_RATIOS = " Power, not validity, needs the scores to be log-likelihood rati
 
 
 class QuantityKind(StrEnum):
-    """What a bound is a lower bound on."""
+    """Quantity that a bound bounds from below."""
 
     MU = "mu"
     EPSILON = "epsilon"
     DELTA = "delta"
     DIVERGENCE = "divergence"
     RHO = "rho"
+
+
+Parameters = Mapping[str, float]
+"""Name -> number, or truth value, that a bound takes beside scores and level."""
 
 
 @dataclass(frozen=True)
@@ -49,12 +53,12 @@ class Bound:
     name: str
     quantity: QuantityKind
     function: Callable[..., float]
-    parameters: Mapping[str, Any]
+    parameters: Mapping[str, object]
     theorem: str
     assumption: str
     words: str
 
-    def filled(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    def filled(self, parameters: Parameters) -> dict[str, Any]:
         """All parameters, defaults filled in.
 
         Raises:
@@ -64,12 +68,12 @@ class Bound:
             if given not in self.parameters:
                 allowed = ", ".join(self.parameters) or "none"
                 raise ValueError(f"{self.name} takes no parameter {given!r}; its parameters: {allowed}")
-        found = {**self.parameters, **parameters}
-        for key, value in found.items():
+        filled = {**self.parameters, **parameters}
+        for key, value in filled.items():
             if value is REQUIRED:
                 raise ValueError(f"{self.name} needs the parameter {key!r}")
-        return found
+        return filled
 
-    def __call__(self, first: ArrayLike, second: ArrayLike, level: float, **parameters: Any) -> float:
+    def __call__(self, first: ArrayLike, second: ArrayLike, level: float, **parameters: float) -> float:
         """The bound from these scores; arguments are as for `function`, errors as for `filled`."""
         return self.function(first, second, level=level, **self.filled(parameters))

@@ -39,7 +39,7 @@ _TRAIN_SHARE = 0.1
 """Share of both sides that weights are designed on."""
 _CLOSE = 5e-6
 _ROUNDING = 1e-9
-"""What the sums of the exact test may be off by: 1e6 logarithms, each right to 1e-16."""
+"""Largest error of the sums of the exact test: 1e6 logarithms, each right to 1e-16."""
 
 
 @dataclass(frozen=True)
@@ -84,11 +84,11 @@ def design(log_ratio: FloatArray, delta: float, level: float, n_tosses: int) -> 
     low, high = 0.0, float(size[0]) if len(size) else 0.0
     for _ in range(14):  # the promise falls as epsilon grows
         epsilon = (low + high) / 2
-        found = _best_reach(size, epsilon, delta, scale, n_tosses, goal)
-        if found is None:
+        reach = _best_reach(size, epsilon, delta, scale, n_tosses, goal)
+        if reach is None:
             high = epsilon
         else:
-            low, best = epsilon, found
+            low, best = epsilon, reach
     return best
 
 
@@ -133,7 +133,7 @@ class Guesses:
         self.right = int(weights[0][data < 0].sum() + weights[1][neighbor > 0].sum()) // divisor
 
     def is_refuted(self, epsilon: float, delta: float, level: float) -> bool:
-        r"""Whether (epsilon, delta)-DP is refuted.
+        r"""True if (epsilon, delta)-DP is refuted.
 
         Guarantee: if it holds, this is true with probability at most `level`. Monotone: what is refuted stays so for a
         smaller epsilon or delta. So at most `level` is also the probability that a claim that holds lies below the largest
@@ -175,10 +175,10 @@ class Guesses:
 
         while True:
             low = 0.0 if excess(0.0) >= 0 else max(0.0, float(brentq(excess, 0.0, high, xtol=_CLOSE)) - _CLOSE)
-            found = self._objection(low, given, allowed)
-            if found is None:
+            objection = self._objection(low, given, allowed)
+            if objection is None:
                 return low
-            checked, high = sorted({*checked, found}), low
+            checked, high = sorted({*checked, objection}), low
 
     def _allowances(self, delta: float, level: float) -> tuple[FloatArray, FloatArray]:
         """Numbers of guesses given away, increasing, and the log probability that f may have at each."""

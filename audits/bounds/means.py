@@ -22,7 +22,7 @@ _SPARE = 0.02
 
 
 class Moments(NamedTuple):
-    """What is known of a contrast from other samples: only bets depend on it, never validity.
+    """Knowledge of a contrast from other samples: only bets depend on it, never validity.
 
     Attributes:
       data_mean: of h(X).
@@ -82,8 +82,8 @@ def _tally(values: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Distinct values with their counts: thresholds leave few."""
     if len(values) > 1000 and len(np.unique(values[:1000])) > 500:
         return values, np.ones(len(values))
-    found, counts = np.unique(values, return_counts=True)
-    return found, counts.astype(float)
+    distinct, counts = np.unique(values, return_counts=True)
+    return distinct, counts.astype(float)
 
 
 def berry_esseen_lower(gain: FloatArray, loss: FloatArray, gain_range: float, loss_range: float, level: float) -> float:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
 
 from numpy.typing import ArrayLike
 
@@ -40,14 +39,14 @@ WORDS: Mapping[str, str] = MappingProxyType(
 """Name -> what the bound does, those from one run included."""
 
 
-def method_of(quantity: Quantity, seed: int, is_learned: bool) -> tuple[str, dict[str, Any]]:
+def method_of(quantity: Quantity, seed: int, is_learned: bool) -> tuple[str, dict[str, float]]:
     """Name and parameters of the sharpest bound on a quantity from all scores."""
-    found = _SHARPEST[quantity.name]
+    sharpest = _SHARPEST[quantity.name]
     given = {"delta": quantity.delta, "alpha": quantity.alpha, "seed": seed, "is_learned": is_learned}
-    return found.name, {name: given[name] for name in found.parameters}
+    return sharpest.name, {name: given[name] for name in sharpest.parameters}
 
 
-def bounds_on(quantity: Quantity, seed: int) -> Sequence[tuple[str, dict[str, Any]]]:
+def bounds_on(quantity: Quantity, seed: int) -> Sequence[tuple[str, dict[str, float]]]:
     """Names and parameters of the bounds among which held-out runs of a release or a function choose, the sharpest first."""
     sharpest = method_of(quantity, seed, is_learned=True)
     if quantity.name == "mu":
@@ -68,7 +67,7 @@ def named(name: str) -> Bound:
     return METHODS[name]
 
 
-def bound(name: str, data: ArrayLike, neighbor: ArrayLike, level: float, **parameters: Any) -> float:
+def bound(name: str, data: ArrayLike, neighbor: ArrayLike, level: float, **parameters: float) -> float:
     """The lower confidence bound that a method draws from scores.
 
     Args:

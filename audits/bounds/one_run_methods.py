@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -101,7 +101,7 @@ METHODS: Mapping[str, Bound] = MappingProxyType(
 """Name -> bound, from scores and coins of canaries in one run. `around` is the value near which the grid is fine."""
 
 
-def bound(name: str, scores: ArrayLike, is_in: ArrayLike, level: float, **parameters: Any) -> float:
+def bound(name: str, scores: ArrayLike, is_in: ArrayLike, level: float, **parameters: float) -> float:
     """The lower confidence bound that a method draws from one run.
 
     Args:
@@ -158,7 +158,7 @@ class OneRunPlan(NamedTuple):
 
     method: str
     quantity: Quantity
-    parameters: dict[str, Any]
+    parameters: dict[str, float]
     level: float
 
 

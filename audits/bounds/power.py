@@ -1,4 +1,4 @@
-r"""What an audit would have caught: the smallest fault, as a factor of the claim, that its replays show nearly always.
+r"""Power of an audit: the smallest fault, as a factor of the claim, that its replays show nearly always.
 
 An audit that finds nothing is evidence only against faults that it would have found. The yardstick is the mechanism that
 such claims are made for, scored by its exact log-likelihood ratio: a shift of Gaussian noise, or of Laplace noise for pure
@@ -8,16 +8,15 @@ epsilon.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 from scipy.optimize import brentq
 
 from bandana.algorithms.protocol import FloatArray
-from bandana.audits.bounds.bound import QuantityKind
+from bandana.audits.bounds.bound import Parameters, QuantityKind
 from bandana.audits.bounds.methods import METHODS, bound, named
 from bandana.privacy_core.accounting import gaussian
 from bandana.privacy_core.checks import at_least, positive, probability
@@ -54,7 +53,7 @@ def _laplace_pair(epsilon: float, n: int, generator: np.random.Generator) -> tup
     return np.clip(2 * data - epsilon, -epsilon, epsilon), np.clip(2 * neighbor - epsilon, -epsilon, epsilon)
 
 
-def _yardstick(quantity: QuantityKind, parameters: Mapping[str, Any]) -> _Yardstick:
+def _yardstick(quantity: QuantityKind, parameters: Parameters) -> _Yardstick:
     def same(value: float) -> float:
         return value
 
@@ -89,7 +88,7 @@ def _mu_at(delta: float, epsilon: float) -> float:
 
 def smallest_factor_caught(
     method: str,
-    parameters: Mapping[str, Any],
+    parameters: Parameters,
     level: float,
     claimed: float,
     n: int,
@@ -129,8 +128,8 @@ def smallest_factor_caught(
 
 
 def _checked(
-    method: str, parameters: Mapping[str, Any], level: float, claimed: float, n: int, share: float, n_trials: int
-) -> tuple[tuple[str, Any], ...]:
+    method: str, parameters: Parameters, level: float, claimed: float, n: int, share: float, n_trials: int
+) -> tuple[tuple[str, float], ...]:
     """All parameters of the method in order, if every argument is in its range."""
     filled = named(method).filled(parameters)
     probability("level", level)
@@ -144,7 +143,7 @@ def _checked(
 @lru_cache(maxsize=1024)
 def _smallest_factor(
     method: str,
-    parameters: tuple[tuple[str, Any], ...],
+    parameters: tuple[tuple[str, float], ...],
     level: float,
     claimed: float,
     n: int,
@@ -197,18 +196,18 @@ def _simulated(method: str, n: int) -> int:
 
 @lru_cache(maxsize=1024)
 def _certified(
-    method: str, parameters: tuple[tuple[str, Any], ...], level: float, strength: float, n: int, trials: int
+    method: str, parameters: tuple[tuple[str, float], ...], level: float, strength: float, n: int, trials: int
 ) -> tuple[float, ...]:
     """The strengths that simulated audits of a mechanism of this strength certify, increasing."""
     given = dict(parameters)
     stick = _yardstick(METHODS[method].quantity, given)
     scores = (stick.draw(strength, n, np.random.default_rng([trial, n])) for trial in range(trials))
-    return tuple(stick.strength_of(found) for found in sorted(bound(method, *sides, level, **given) for sides in scores))
+    return tuple(stick.strength_of(lower) for lower in sorted(bound(method, *sides, level, **given) for sides in scores))
 
 
 def share_caught(
     method: str,
-    parameters: Mapping[str, Any],
+    parameters: Parameters,
     level: float,
     claimed: float,
     n: int,

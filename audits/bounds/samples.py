@@ -1,4 +1,4 @@
-"""What all bounds share: scores that can be used, a ratio learned from them, and bins that hold what the tails say."""
+"""Parts that all bounds share: scores that can be used, a ratio learned from them, and bins that hold what the tails say."""
 
 from __future__ import annotations
 
@@ -140,10 +140,10 @@ def log_odds(counts: FloatArray) -> FloatArray:
     expected = np.add.reduceat(line * (total + 1e-9), starts) / np.add.reduceat(total + 1e-9, starts)
     between = max(0.0, float((odds - expected) ** 2 @ (1 / error)) - len(odds)) / float((1 / error).sum())
     own = between / (between + error)
-    found = line + np.repeat(own, lengths) * (np.repeat(odds, lengths) - line)
-    found = np.sign(found) * np.maximum(0.0, np.abs(found) - np.repeat(np.sqrt(own * error), lengths))
-    rising = np.maximum.accumulate(np.maximum(found, 0.0))
-    return np.asarray(rising + np.minimum.accumulate(np.minimum(found, 0.0)[::-1])[::-1])
+    shrunk = line + np.repeat(own, lengths) * (np.repeat(odds, lengths) - line)
+    shrunk = np.sign(shrunk) * np.maximum(0.0, np.abs(shrunk) - np.repeat(np.sqrt(own * error), lengths))
+    rising = np.maximum.accumulate(np.maximum(shrunk, 0.0))
+    return np.asarray(rising + np.minimum.accumulate(np.minimum(shrunk, 0.0)[::-1])[::-1])
 
 
 def _logistic_curve(counts: FloatArray, places: FloatArray, shift: float) -> FloatArray:
@@ -151,14 +151,14 @@ def _logistic_curve(counts: FloatArray, places: FloatArray, shift: float) -> Flo
 
     A line, or one that may bend at some knots: the log odds of Laplace noise are flat in both tails.
     """
-    best, found = math.inf, np.zeros(len(places))
+    best, best_odds = math.inf, np.zeros(len(places))
     for knots in _KNOTS:
         columns = np.stack([np.ones_like(places), places, *(np.maximum(places - knot, 0.0) for knot in knots)], axis=1)
         odds, loss = _logistic_fit(counts, columns, shift)
         loss += math.log(counts.sum()) * columns.shape[1] / 2
         if loss < best:
-            best, found = loss, odds
-    return np.clip(found, -LARGEST, LARGEST)
+            best, best_odds = loss, odds
+    return np.clip(best_odds, -LARGEST, LARGEST)
 
 
 def _logistic_fit(counts: FloatArray, columns: FloatArray, shift: float) -> tuple[FloatArray, float]:

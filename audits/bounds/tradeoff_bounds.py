@@ -135,7 +135,7 @@ def design_contrast(thresholds: FloatArray, counts: FloatArray, level: float, n:
     freedom = trust.sum() - (trust**2).sum() / trust.sum()
     between = max(0.0, float((mu - mean) ** 2 @ trust) - (len(mu) - 1)) / max(freedom, 1e-300)
     mu = mean + between / (between + error) * (mu - mean)
-    low, high, found = 0.0, float(mu.max()), None
+    low, high, best = 0.0, float(mu.max()), None
     goal = -float(ndtri(level))
     for _ in range(12):
         claim = (low + high) / 2
@@ -143,10 +143,10 @@ def design_contrast(thresholds: FloatArray, counts: FloatArray, level: float, n:
         if weighted is None:
             high = claim
         else:
-            low, found = claim, weighted
-    if found is None:
+            low, best = claim, weighted
+    if best is None:
         return None
-    weights, epsilons, variance = found
+    weights, epsilons, variance = best
     return Contrast(thresholds[picks], weights, epsilons, Moments(float(weights * np.exp(epsilons) @ p), variance), low)
 
 

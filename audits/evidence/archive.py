@@ -14,10 +14,9 @@ import io
 import json
 import math
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +25,7 @@ from bandana.algorithms.protocol import FloatArray
 from bandana.audits import claims
 from bandana.audits.bounds import methods, one_run_methods
 from bandana.audits.claims import Quantity, text_of
+from bandana.audits.contents import Description
 from bandana.audits.coverage import Coverage
 from bandana.audits.evidence import kinds
 from bandana.audits.outcome import DETERMINISTIC, ONE_RUN, Effort, Outcome, StatedBound, TriedControl
@@ -51,7 +51,7 @@ _DIGITS, _SHOWN, _MOST_BYTES = 64, 200, 2 << 30
 _SIDES = ("data", "neighbor")
 TEST = "test_"
 """Beginning of the names of scores at the test budget."""
-_EVENTS: dict[str, type[Event]] = {
+_EVENTS: dict[str, Callable[..., Event]] = {
     "Gaussian": GaussianEvent,
     "NearlyGaussian": NearlyGaussianEvent,
     "Laplace": LaplaceEvent,
@@ -69,7 +69,7 @@ class UnusableEvidence(ValueError):  # noqa: N818  (it says what the file is)
 
 @dataclass(frozen=True)
 class Evidence:
-    """What an evidence file holds.
+    """Contents of an evidence file.
 
     Attributes:
       outcome: the audit, with its scores.
@@ -79,7 +79,7 @@ class Evidence:
     """
 
     outcome: Outcome
-    stated: Mapping[str, Any]
+    stated: Description
     sha256: str
     sha256_found: str
 
@@ -105,7 +105,7 @@ def parts(outcome: Outcome) -> list[tuple[str, Outcome]]:
     return [("", outcome)] + ([(TEST, inner)] if inner is not None else [])
 
 
-def seal(description: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bytes:
+def seal(description: Mapping[str, object], arrays: Mapping[str, NDArray[np.generic]]) -> bytes:
     """An archive of a description and arrays, with its hash at the end."""
     text = json.dumps(_plain(description), sort_keys=True, allow_nan=False)
     buffer = io.BytesIO()
@@ -125,7 +125,7 @@ def write(path: Path, outcome: Outcome) -> str:
     return content[-_DIGITS:].decode()
 
 
-def describe(outcome: Outcome) -> dict[str, Any]:
+def describe(outcome: Outcome) -> dict[str, object]:
     """All of an outcome but its scores; every number that `verify` recomputes is stated."""
     claim = outcome.claim
     return {
@@ -166,13 +166,13 @@ def describe(outcome: Outcome) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def described(outcome: Outcome) -> dict[str, Any]:
+def described(outcome: Outcome) -> Description:
     """The description as it is read from a file: JSON's own types."""
-    plain: dict[str, Any] = json.loads(json.dumps(_plain(describe(outcome))))
+    plain: Description = json.loads(json.dumps(_plain(describe(outcome))))
     return plain
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     """JSON's own types; an infinity is a word."""
     if isinstance(value, Mapping):
         return {key: _plain(item) for key, item in value.items()}
@@ -196,14 +196,14 @@ def read(path: Path) -> Evidence:
     tail = content[-_DIGITS:]
     if not content.startswith(b"PK") or len(tail) < _DIGITS or not set(tail) <= set(b"0123456789abcdef"):
         raise UnusableEvidence(f"{path}: is no evidence file: it must be a NumPy archive that ends with its SHA-256")
-    found = hashlib.sha256(content[:-_DIGITS]).hexdigest()
+    sha256 = hashlib.sha256(content[:-_DIGITS]).hexdigest()
     try:
         check_size(content)
         with np.load(io.BytesIO(content), allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
         stated = kinds.from_json(bytes(arrays.pop("description")).decode())
     except Exception as error:  # whatever a damaged archive makes its readers say
-        raise UnusableEvidence(f"{path}: {_damage(tail.decode(), found)}it cannot be read: {_in_a_line(error)}") from error
+        raise UnusableEvidence(f"{path}: {_damage(tail.decode(), sha256)}it cannot be read: {_in_a_line(error)}") from error
     version = stated.get("schema") if isinstance(stated, dict) else None
     if version not in (SCHEMA, _OLD):
         raise UnusableEvidence(f"{path}: holds {_in_a_line(repr(version))}, this version reads {SCHEMA!r} and {_OLD!r}")
@@ -214,8 +214,8 @@ def read(path: Path) -> Evidence:
         _check_names(outcome, arrays)
     except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
         what = _in_a_line(f"lacks {error}" if isinstance(error, KeyError) else error)
-        raise UnusableEvidence(f"{path}: {_damage(tail.decode(), found)}its description cannot be used: {what}") from error
-    return Evidence(outcome, stated, tail.decode(), found)
+        raise UnusableEvidence(f"{path}: {_damage(tail.decode(), sha256)}its description cannot be used: {what}") from error
+    return Evidence(outcome, stated, tail.decode(), sha256)
 
 
 def check_size(content: bytes, most: int = _MOST_BYTES) -> None:
@@ -230,35 +230,35 @@ def check_size(content: bytes, most: int = _MOST_BYTES) -> None:
             raise ValueError(f"it unpacks to {size:,} bytes, more than {most:,}")
 
 
-def _in_a_line(said: object) -> str:
+def _in_a_line(words: object) -> str:
     """The first 200 characters of an error, which may repeat all that a file holds, in one line."""
-    text = "".join(character if character.isprintable() else " " for character in str(said))
+    text = "".join(character if character.isprintable() else " " for character in str(words))
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 
-def _renamed(stated: Mapping[str, Any]) -> dict[str, Any]:
+def _renamed(stated: Description) -> Description:
     """The description in a file of the version before, under today's names."""
-    found = {"coverage": None, **{_RENAMED.get(key, key): value for key, value in stated.items()}, "schema": SCHEMA}
-    found["counterexample"] = _renamed_keys(found["counterexample"])
-    for control in found["controls"]:
+    renamed = {"coverage": None, **{_RENAMED.get(key, key): value for key, value in stated.items()}, "schema": SCHEMA}
+    renamed["counterexample"] = _renamed_keys(renamed["counterexample"])
+    for control in renamed["controls"]:
         for key in ("expected", "caught_by"):
             control[key] = [DETERMINISTIC if name == "structural" else name for name in control[key]]
-    found["at_test_budget"] = None if found["at_test_budget"] is None else _renamed(found["at_test_budget"])
-    return found
+    renamed["at_test_budget"] = None if renamed["at_test_budget"] is None else _renamed(renamed["at_test_budget"])
+    return renamed
 
 
-def _renamed_keys(value: Any) -> Any:
+def _renamed_keys(value: object) -> object:
     """A counterexample, or a part of one, under today's names."""
     if isinstance(value, dict):
         return {_RENAMED_IN_COUNTEREXAMPLE.get(key, key): _renamed_keys(item) for key, item in value.items()}
     return [_renamed_keys(item) for item in value] if isinstance(value, list) else value
 
 
-def _damage(stated: str, found: str) -> str:
-    return "" if stated == found else "its SHA-256 is not that of its bytes, and "
+def _damage(stated: str, actual: str) -> str:
+    return "" if stated == actual else "its SHA-256 is not that of its bytes, and "
 
 
-def _outcome(stated: Mapping[str, Any], arrays: Mapping[str, FloatArray], prefix: str = "") -> Outcome:
+def _outcome(stated: Description, arrays: Mapping[str, FloatArray], prefix: str = "") -> Outcome:
     inner = stated["at_test_budget"]
     if not prefix and inner is not None:
         inner = _outcome(inner, arrays, TEST)
@@ -268,8 +268,8 @@ def _outcome(stated: Mapping[str, Any], arrays: Mapping[str, FloatArray], prefix
         for name in sorted(mine)
         if name.endswith("_data")
     }
-    found = [_bound(item) for item in stated["bounds"]]
-    if unknown := {bound.scores for bound in found} - {*scores}:
+    bounds = [_bound(item) for item in stated["bounds"]]
+    if unknown := {bound.scores for bound in bounds} - {*scores}:
         raise ValueError(f"there are no scores named {', '.join(sorted(map(str, unknown)))}")
     events = None
     if stated["events"] is not None:
@@ -281,7 +281,7 @@ def _outcome(stated: Mapping[str, Any], arrays: Mapping[str, FloatArray], prefix
         claim=replace(parsed, statement=claim["statement"], theorem=claim["theorem"], unit=claim["unit"]),
         effort=Effort(**stated["effort"]),
         failure=float(stated["failure"]),
-        bounds=tuple(found),
+        bounds=tuple(bounds),
         scores=scores,
         events=events,
         counterexample=stated["counterexample"],
@@ -310,20 +310,20 @@ def _checked(name: str, arrays: Mapping[str, FloatArray]) -> FloatArray:
     return scores.astype(np.float64)
 
 
-def _bound(item: Mapping[str, Any]) -> StatedBound:
+def _bound(item: Description) -> StatedBound:
     numbers = {name: float(item[name]) for name in ("level", "lower")}
     return StatedBound(**{**item, **numbers, "quantity": Quantity(**item["quantity"])})
 
 
-def _control(item: Mapping[str, Any]) -> TriedControl:
+def _control(item: Description) -> TriedControl:
     names = {name: tuple(item[name]) for name in ("expected", "caught_by")}
     numbers = {name: float(item[name]) for name in ("measured", "limit")}
     return TriedControl(**{**item, **names, **numbers})
 
 
-def _event(item: Mapping[str, Any]) -> Event:
+def _event(item: Description) -> Event:
     kind = _EVENTS[item["event"]]
-    parameters: dict[str, Any] = {name: float(value) for name, value in item.items() if name not in ("event", "count")}
+    parameters = {name: float(value) for name, value in item.items() if name not in ("event", "count")}
     if kind is ResponseEvent:
         parameters["n_options"] = int(parameters["n_options"])
     return kind(**parameters)

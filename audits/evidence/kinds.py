@@ -1,4 +1,4 @@
-"""Which kinds of values the description of an evidence file holds: `true` is no number, and no field stands twice."""
+"""Kinds of the values in the description of an evidence file: `true` is no number, and no field stands twice."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ class Event:
 class Each:
     """A mapping, of which every value is of one kind; or null, where that is allowed."""
 
-    def __init__(self, kind: Any) -> None:
+    def __init__(self, kind: object) -> None:
         self.kind = kind
 
 
 class Maybe:
     """Null, or a kind."""
 
-    def __init__(self, kind: Any) -> None:
+    def __init__(self, kind: object) -> None:
         self.kind = kind
 
 
@@ -55,7 +55,7 @@ _COVERAGE = {
     "words": [Text], "tail": Number, "never_ran": [Text], "refused": Text,
     "walked": Count, "walked_alone": Count,
 }  # fmt: skip
-_PART: dict[str, Any] = {
+_PART: dict[str, object] = {
     "schema": Text,
     "subject": Each(Text),
     "claim": {"text": Text, "statement": Text, "theorem": Text, "source": Text, "unit": Text, "mu": Maybe(Number)},
@@ -87,7 +87,7 @@ _DESCRIPTION = {**_PART, "at_test_budget": Maybe({**_PART, "at_test_budget": May
 
 
 def from_json(text: str) -> Any:
-    """What a JSON text says.
+    """Reads a JSON text.
 
     Raises:
       ValueError: it is no JSON, or a field stands twice in it.
@@ -95,15 +95,15 @@ def from_json(text: str) -> Any:
     return json.loads(text, object_pairs_hook=_once)
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
         names = [name for name, _ in pairs]
         raise ValueError(f"{next(name for name in names if names.count(name) > 1)!r} stands twice")
-    return found
+    return fields
 
 
-def check(description: Any) -> None:
+def check(description: object) -> None:
     """Checks the kind of every value of a description; fields that are missing are left to who needs them.
 
     Raises:
@@ -112,7 +112,7 @@ def check(description: Any) -> None:
     _check(description, _DESCRIPTION, "")
 
 
-def _check(value: Any, kind: Any, place: str) -> None:
+def _check(value: object, kind: object, place: str) -> None:
     if isinstance(kind, Maybe):
         if value is not None:
             _check(value, kind.kind, place)
@@ -133,7 +133,8 @@ def _check(value: Any, kind: Any, place: str) -> None:
         for i, item in enumerate(value):
             _check(item, kind[0], f"{place}[{i}]")
     elif kind is Event:
-        _check(value, Each(Anything), place)
+        if not isinstance(value, Mapping):
+            raise _wrong(place, "a mapping", value)
         for name, item in value.items():
             _check(item, Text if name == "event" else Number, f"{place}.{name}")
     elif kind is Text and not isinstance(value, str):
@@ -146,7 +147,7 @@ def _check(value: Any, kind: Any, place: str) -> None:
         raise _wrong(place, "a whole number", value)
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> bool:
     if isinstance(value, str):
         return value in _WORDS
     if isinstance(value, bool) or not isinstance(value, int | float):
@@ -154,6 +155,6 @@ def _is_number(value: Any) -> bool:
     return abs(value) <= _MOST if isinstance(value, int) else math.isfinite(value)
 
 
-def _wrong(place: str, wanted: str, value: Any) -> ValueError:
+def _wrong(place: str, wanted: str, value: object) -> ValueError:
     shown = "a number of very many digits" if isinstance(value, int) and abs(value) > _MOST else repr(value)
     return ValueError(f"{place.lstrip('.') or 'it'} must be {wanted}, got {shown[:80]}")

@@ -8,27 +8,26 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from bandana.algorithms.bandits.finite_arm.growing_batches import GrowingBatches
 from bandana.algorithms.protocol import FloatArray, IntArray
 from bandana.audits.faults import releases
-from bandana.audits.faults.fault import ALL, Control, extended, fault_of, planted_as
+from bandana.audits.faults.fault import ALL, Control, State, extended, fault_of, planted_as
 from bandana.audits.outcome import SAMPLING
-from bandana.privacy_core import Ledger, OpenPhase, Span
+from bandana.privacy_core import Ledger, Mechanism, OpenPhase, Span
 from bandana.privacy_core.sums import contents, reopen
 
 
 class _RemembersSums(GrowingBatches):
     """Keeps exact sums beyond their batch; the released state holds in addition those of each arm, (n_reps, n_arms)."""
 
-    def init(self, n_reps: int) -> tuple[Any, Any]:
+    def init(self, n_reps: int) -> tuple[State, State]:
         sensitive, released = super().init(n_reps)
         return sensitive, extended(released, sums=np.zeros((n_reps, self.n_actions)))
 
-    def _release(self, phase: OpenPhase, released: Any, ledger: Ledger, ended: IntArray) -> OpenPhase:
+    def _release(self, phase: OpenPhase, released: State, ledger: Ledger, ended: IntArray) -> OpenPhase:
         arm = released.arm[ended]
         total, span = contents(phase, ended)
         released.sums[ended, arm] += total
@@ -37,10 +36,10 @@ class _RemembersSums(GrowingBatches):
         return phase
 
     @abstractmethod
-    def publish(self, released: Any, ledger: Ledger, ended: IntArray, arm: IntArray, span: Span) -> None:
+    def publish(self, released: State, ledger: Ledger, ended: IntArray, arm: IntArray, span: Span) -> None:
         """Releases what the fault releases."""
 
-    def take_in(self, released: Any, reps: IntArray, noisy: FloatArray) -> None:
+    def take_in(self, released: State, reps: IntArray, noisy: FloatArray) -> None:
         """Puts noisy sums of all arms, (n_rows, n_arms), in the place of what was there."""
         released.total[reps] = noisy
         released.size[reps] = released.pulls[reps]
@@ -50,7 +49,7 @@ class _RemembersSums(GrowingBatches):
 class _NoForgetting(_RemembersSums):
     """An arm's old rewards enter each of L releases, and the last batch is declared (L epsilon)."""
 
-    def publish(self, released: Any, ledger: Ledger, ended: IntArray, arm: IntArray, span: Span) -> None:
+    def publish(self, released: State, ledger: Ledger, ended: IntArray, arm: IntArray, span: Span) -> None:
         noisy = released.total[ended]
         one = ledger.release(self.sums.mechanism, released.sums[ended, arm], records=span, reps=ended)
         noisy[np.arange(len(ended)), arm] = one
@@ -60,12 +59,12 @@ class _NoForgetting(_RemembersSums):
 class _NoiseRedrawn(_RemembersSums):
     """Noise is drawn anew at each read of an index (m epsilon, after m reads)."""
 
-    def publish(self, released: Any, ledger: Ledger, ended: IntArray, arm: IntArray, span: Span) -> None:
+    def publish(self, released: State, ledger: Ledger, ended: IntArray, arm: IntArray, span: Span) -> None:
         so_far = Span(np.zeros_like(span.stop), span.stop)
         noisy = ledger.release(self.mechanism(), released.sums[ended], records=so_far, reps=ended)
         self.take_in(released, ended, np.where(released.pulls[ended] > 0, noisy, 0.0))
 
-    def mechanism(self) -> Any:
+    def mechanism(self) -> Mechanism:
         """One fresh draw an arm."""
         return self.sums.mechanism
 
@@ -73,7 +72,7 @@ class _NoiseRedrawn(_RemembersSums):
 class _OneNoiseForAllArms(_NoiseRedrawn):
     """A read draws one noise and adds it to every arm's sum."""
 
-    def mechanism(self) -> Any:
+    def mechanism(self) -> Mechanism:
         """One draw for all arms."""
         return releases.shared(self.sums.mechanism)
 

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from bandana.algorithms.bandits.capri.capri import Plan, ProjectedElimination, Sensitive
 from bandana.algorithms.bandits.capri.projection import Projection
 from bandana.algorithms.protocol import FloatArray, IntArray, Record
-from bandana.audits.faults.fault import Control, extended, fault_of, planted_as, without
+from bandana.audits.faults.fault import Control, State, extended, fault_of, planted_as, without
 from bandana.audits.faults.releases import GENERIC, RELEASED_AGAIN, half_the_sensitivity
 from bandana.audits.outcome import DETERMINISTIC
 from bandana.privacy_core import Ledger
@@ -27,8 +26,8 @@ _SHOWS = 1.2
 class _SquareForRoot(ProjectedElimination):
     """The noise is in proportion to sigma_max^2, as Lemma 6.6 prints it, without the root of eq. (6) (mu0 / sigma_max)."""
 
-    def _unit(self, found: Projection, is_active: np.ndarray) -> float:
-        return super()._unit(found, is_active) ** 2
+    def _unit(self, projection: Projection, is_active: np.ndarray) -> float:
+        return super()._unit(projection, is_active) ** 2
 
 
 class _GeneratedContextsOnly(ProjectedElimination):
@@ -37,25 +36,25 @@ class _GeneratedContextsOnly(ProjectedElimination):
     A neighbor may bring another one.
     """
 
-    def _unit(self, found: Projection, is_active: np.ndarray) -> float:
-        return super()._unit(found, is_active & np.repeat(self.pool.law > 0, self.n_actions))
+    def _unit(self, projection: Projection, is_active: np.ndarray) -> float:
+        return super()._unit(projection, is_active & np.repeat(self.pool.law > 0, self.n_actions))
 
 
 def _draws_too_little(honest: ProjectedElimination) -> bool:
-    """Whether contexts that are never drawn are told so much more of than others that it shows."""
+    """True if releases tell so much more of contexts that are never drawn than of others that it shows."""
     everything = np.ones((honest.n_contexts, honest.n_actions), dtype=bool)
     faulty = planted_as(_GeneratedContextsOnly)(honest)
     return bool(faulty.plan(0, everything).unit * _SHOWS < honest.plan(0, everything).unit)
 
 
 def _moves(algorithm: ProjectedElimination) -> float:
-    """How far a record moves a release of the first epoch, over the sensitivity that the release declares."""
+    """Distance that a record moves a release of the first epoch, over the sensitivity that the release declares."""
     everything = np.ones((algorithm.n_contexts, algorithm.n_actions), dtype=bool)
     return float(np.linalg.norm(algorithm.plan(0, everything).codes, axis=-1).max())
 
 
 def _sqrt_2_shows(honest: ProjectedElimination) -> bool:
-    """Whether noise that is too small by sqrt 2 exceeds what is paid for so far that it shows.
+    """True if noise that is too small by sqrt 2 exceeds what is paid for so far that it shows.
 
     The printed bound on the sensitivity may be 1.4 times the sensitivity: then such noise still keeps the promise.
     """
@@ -78,19 +77,19 @@ class _OtherCoordinates(ProjectedElimination):
 class _NoiseOnCoefficients(_OtherCoordinates):
     """M^-1 K_SW y, the coefficients, leave with the noise that M^-1/2 K_SW y needs."""
 
-    def _coded(self, found: Projection, basis: IntArray, unit: float) -> tuple[FloatArray, FloatArray]:
-        spanning = self.features[np.unique(basis)]
-        coefficients = found.vectors @ (np.linalg.pinv(spanning.T) @ np.linalg.pinv(self.features) @ found.vectors).T
+    def _coded(self, projection: Projection, basis: IntArray, unit: float) -> tuple[FloatArray, FloatArray]:
+        spanning, vectors = self.features[np.unique(basis)], projection.vectors
+        coefficients = vectors @ (np.linalg.pinv(spanning.T) @ np.linalg.pinv(self.features) @ vectors).T
         return _padded(coefficients / unit, self.n_outputs), _padded(self.features @ spanning.T / unit, self.n_outputs)
 
 
 class _NoiseAtEachPoint(_OtherCoordinates):
     """Each point's estimate leaves with a draw of its own, of the size of its honest noise."""
 
-    def _coded(self, found: Projection, basis: IntArray, unit: float) -> tuple[FloatArray, FloatArray]:
-        weights = found.vectors @ found.vectors.T
-        at_points = np.where(found.norm > 0, weights / np.where(found.norm > 0, found.norm, 1.0), 0.0)
-        return at_points / unit, np.diag(found.norm) / unit
+    def _coded(self, projection: Projection, basis: IntArray, unit: float) -> tuple[FloatArray, FloatArray]:
+        weights = projection.vectors @ projection.vectors.T
+        at_points = np.where(projection.norm > 0, weights / np.where(projection.norm > 0, projection.norm, 1.0), 0.0)
+        return at_points / unit, np.diag(projection.norm) / unit
 
 
 def _padded(array: FloatArray, n_columns: int) -> FloatArray:
@@ -102,18 +101,18 @@ def _padded(array: FloatArray, n_columns: int) -> FloatArray:
 class _WatchesUsers(ProjectedElimination):
     """Keeps how many users of this epoch were at each point, and the sums of their centered rewards; (n_reps, n_points)."""
 
-    def init(self, n_reps: int) -> tuple[Sensitive, Any]:
+    def init(self, n_reps: int) -> tuple[Sensitive, State]:
         sensitive, released = super().init(n_reps)
         nobody = np.zeros((n_reps, len(self.features)))
         return sensitive, extended(released, users=nobody.astype(np.int64), sums=nobody)
 
-    def watch(self, released: Any, record: Record) -> None:
+    def watch(self, released: State, record: Record) -> None:
         """Counts one more user and adds the reward."""
         at = np.arange(len(released.users)), self._place(record.contexts) * self.n_actions + record.actions[:, 0]
         released.users[at] += 1
         released.sums[at] += record.rewards[:, 0] - self._middle
 
-    def imitate(self, released: Any, epoch: int) -> Any:
+    def imitate(self, released: State, epoch: int) -> State:
         """Plans of the epoch whose S and R are the users that were counted."""
         plans: list[Plan] = []
         numbers: dict[bytes, int] = {}
@@ -133,10 +132,10 @@ class _OwnCovariance(_WatchesUsers):
     message exactly, so that what moves the others shows.
     """
 
-    def _unit(self, found: Projection, is_active: np.ndarray) -> float:
-        return float(found.norm[is_active].max())
+    def _unit(self, projection: Projection, is_active: np.ndarray) -> float:
+        return float(projection.norm[is_active].max())
 
-    def absorb(self, sensitive: Sensitive, released: Any, record: Record, ledger: Ledger) -> tuple[Sensitive, Any]:
+    def absorb(self, sensitive: Sensitive, released: State, record: Record, ledger: Ledger) -> tuple[Sensitive, State]:
         epoch, before = int(released.epoch[0]), released.sums.copy()
         self.watch(released, record)
         if int(released.clock[0]) + 1 == self._ends[epoch]:
@@ -149,7 +148,7 @@ class _OwnCovariance(_WatchesUsers):
 class _LastUsers(_WatchesUsers):
     """S and R are the users of the last epoch: all later messages depend on their points."""
 
-    def absorb(self, sensitive: Sensitive, released: Any, record: Record, ledger: Ledger) -> tuple[Sensitive, Any]:
+    def absorb(self, sensitive: Sensitive, released: State, record: Record, ledger: Ledger) -> tuple[Sensitive, State]:
         epoch = int(released.epoch[0])
         self.watch(released, record)
         sensitive, released = super().absorb(sensitive, released, record, ledger)

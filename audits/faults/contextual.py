@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -14,7 +13,7 @@ from bandana.algorithms.bandits.contextual.oful import RarelySwitchingOFUL, Rele
 from bandana.algorithms.protocol import FloatArray, Record
 from bandana.algorithms.regression.ridge_numba import least_eigenvalues
 from bandana.audits.faults import regression, releases
-from bandana.audits.faults.fault import Control, extended, fault_of, with_part, without
+from bandana.audits.faults.fault import Control, State, extended, fault_of, with_part, without
 from bandana.audits.faults.regression import NOISE_ONE_LATE, SUM_NOISED_ANEW
 from bandana.audits.faults.releases import GENERIC, weakened
 from bandana.audits.outcome import DETERMINISTIC, SAMPLING
@@ -24,16 +23,16 @@ from bandana.privacy_core import Ledger, PhaseSum, PhaseTotal
 class _UpdatesByRewards(RarelySwitchingOFUL):
     """Whether to update is decided from exact rewards, not from the determinant (no privacy)."""
 
-    def init(self, n_reps: int) -> tuple[Sensitive, Any]:
+    def init(self, n_reps: int) -> tuple[Sensitive, State]:
         sensitive, released = super().init(n_reps)
         return sensitive, extended(released, exact=np.zeros(n_reps))
 
-    def absorb(self, sensitive: Sensitive, released: Any, record: Record, ledger: Ledger) -> tuple[Sensitive, Any]:
+    def absorb(self, sensitive: Sensitive, released: State, record: Record, ledger: Ledger) -> tuple[Sensitive, State]:
         released.exact[:] += record.rewards[:, 0] - self.reward_range.low
         return super().absorb(sensitive, released, record, ledger)
 
-    def is_due(self, released: Any) -> np.ndarray:
-        """Whether each replicate updates, (n_reps,), decided from exact rewards: the fault."""
+    def is_due(self, released: State) -> np.ndarray:
+        """(n_reps,) True where a replicate updates, decided from exact rewards: the fault."""
         due = released.exact > 0.6 * self.reward_range.width
         released.exact[due] = 0.0
         return np.asarray(due)
@@ -51,18 +50,18 @@ class _WidthFromExactSum(RarelySwitchingOFUL):
 class ShiftFromNoise(LinUCB):
     """The shift is the least eigenvalue of the noise itself, in place of a public bound on it (no privacy)."""
 
-    def init(self, n_reps: int) -> tuple[Sensitive, Any]:
+    def init(self, n_reps: int) -> tuple[Sensitive, State]:
         """The honest states, with an exact Gram matrix, (n_reps, d, d), kept in the released one."""
         sensitive, model = super().init(n_reps)
         return sensitive, extended(model, exact=np.zeros_like(model.inverse))
 
-    def absorb(self, sensitive: Sensitive, released: Any, record: Record, ledger: Ledger) -> tuple[Sensitive, Any]:
+    def absorb(self, sensitive: Sensitive, released: State, record: Record, ledger: Ledger) -> tuple[Sensitive, State]:
         """Absorbs a record as the honest algorithm does, and keeps an exact matrix as well."""
         x, _ = self.contribution(record)
         released.exact[:] += x[:, :, None] * x[:, None, :]
         return super().absorb(sensitive, released, record, ledger)
 
-    def _learn(self, model: Any, statistic: FloatArray, step: int) -> None:
+    def _learn(self, model: State, statistic: FloatArray, step: int) -> None:
         if hasattr(model, "exact"):
             statistic = self.tampered(model.exact, statistic.copy(), step)
         super()._learn(model, statistic, step)
@@ -78,18 +77,18 @@ class ShiftFromNoise(LinUCB):
 
 def _not_shuffled(honest: BatchedLinUCB) -> BatchedLinUCB:
     """Each user's bits reach the server by themselves, not mixed with those of the batch (sqrt(B) mu0)."""
-    mechanism: Any = weakened(honest.sums.mechanism, honest.batch**-0.5)  # type: ignore[attr-defined]
+    mechanism = weakened(honest.sums.mechanism, honest.batch**-0.5)  # type: ignore[attr-defined]
     return replace(honest, batch=1, sums=PhaseTotal(PhaseSum(mechanism)))
 
 
 class _CountsBeforeTheShuffler(BatchedLinUCB):
     """The server adds what it saw of the exact counts to what left the shuffler (no privacy)."""
 
-    def init(self, n_reps: int) -> tuple[Sensitive, Any]:
+    def init(self, n_reps: int) -> tuple[Sensitive, State]:
         sensitive, model = super().init(n_reps)
         return sensitive, extended(model, exact=np.zeros(n_reps))
 
-    def absorb(self, sensitive: Sensitive, released: Any, record: Record, ledger: Ledger) -> tuple[Sensitive, Any]:
+    def absorb(self, sensitive: Sensitive, released: State, record: Record, ledger: Ledger) -> tuple[Sensitive, State]:
         sensitive, released = super().absorb(sensitive, released, record, ledger)
         released.exact[:] += record.rewards[:, 0]
         released.estimate[:, 0] += 1e-3 * released.exact

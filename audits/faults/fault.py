@@ -17,6 +17,14 @@ LITTLE, MUCH = 20_000, 100_000
 """Replays on each side: what most faults take, and what small factors take."""
 
 
+Host = Any
+"""An algorithm, or a part of one such as a sum, that a fault is planted in: it is taken apart by fields of its family."""
+State = Any
+"""A sensitive or a released state: the named tuple of its family, to which `extended` may have added fields."""
+Plant = Callable[[Host], Host]
+"""Honest host -> the faulty one."""
+
+
 @dataclass(frozen=True)
 class Control:
     """One planted fault, which an audit must catch.
@@ -34,12 +42,12 @@ class Control:
 
     name: str
     fault: str
-    plant: Callable[[Any], Any]
+    plant: Plant
     caught_by: tuple[str, ...] = BOTH
     factor: float = math.inf
     replays: int = LITTLE
     is_sampled: bool = field(default=True, kw_only=True)
-    is_fault: Callable[[Any], bool] = field(default=lambda honest: True, kw_only=True)
+    is_fault: Callable[[Host], bool] = field(default=lambda honest: True, kw_only=True)
 
     def caught(self, *audits: str) -> Control:
         """The same fault, which these audits must catch."""
@@ -47,7 +55,11 @@ class Control:
 
 
 def fault_of(
-    word: Any, caught_by: tuple[str, ...] = BOTH, *, how: Callable[[Any], Callable[[Any], Any]] | None = None, **more: Any
+    word: Callable[..., object],
+    caught_by: tuple[str, ...] = BOTH,
+    *,
+    how: Callable[[Host], Plant] | None = None,
+    **more: Any,
 ) -> Control:
     """The fault that a class or a function is: named as it is, with dashes, in the words of its docstring's first line.
 
@@ -73,34 +85,34 @@ def caught_as(audits: Mapping[str, tuple[str, ...]], controls: Iterable[Control]
     return tuple(control.caught(*audits.get(control.name, control.caught_by)) for control in controls)
 
 
-def planted_as(faulty: Any, **more: Any) -> Callable[[Any], Any]:
+def planted_as(faulty: type, **more: object) -> Plant:
     """Honest algorithm or sum -> one of the faulty class with the same fields, and more or other ones.
 
     The faulty class is mixed into the honest one where it overrides methods of a class above it.
     """
 
-    def plant(honest: Any) -> Any:
-        kind: Any = type(honest)
+    def plant(honest: Host) -> Host:
+        kind: type = type(honest)
         return _mixed(faulty, kind)(**{part.name: getattr(honest, part.name) for part in fields(honest)} | more)
 
     return plant
 
 
 @lru_cache
-def _mixed(faulty: Any, honest: Any) -> Any:
+def _mixed(faulty: type, honest: type) -> type:
     return faulty if issubclass(faulty, honest) else type(faulty.__name__, (faulty, honest), {})
 
 
-def with_part(change: Callable[[Any], Any], part: str = "sums") -> Callable[[Any], Any]:
+def with_part(change: Plant, part: str = "sums") -> Plant:
     """Honest algorithm -> the same with one part changed."""
     return lambda honest: replace(honest, **{part: change(getattr(honest, part))})
 
 
-def extended(state: Any, **more: Any) -> Any:
+def extended(state: State, **more: object) -> State:
     """A named tuple with more fields: the state of a faulty algorithm that keeps what it must not."""
     return _extended((*state._fields, *more))(*state, *more.values())
 
 
 @lru_cache
-def _extended(names: tuple[str, ...]) -> type[Any]:
+def _extended(names: tuple[str, ...]) -> Callable[..., State]:
     return namedtuple("Extended", names)

@@ -9,18 +9,20 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import replace
-from typing import Any
+from functools import partial
 
 import numpy as np
 
-from bandana.algorithms.bandits.finite_arm import elimination_numba, episodes_numba
+from bandana.algorithms.bandits.finite_arm import episodes_numba
 from bandana.algorithms.bandits.finite_arm.episodic_ucb import EpisodicUCB
 from bandana.algorithms.bandits.finite_arm.successive_elimination import Sensitive, SuccessiveElimination
 from bandana.algorithms.protocol import FloatArray, IntArray, Record
 from bandana.audits.faults import regression, releases
-from bandana.audits.faults.fault import ALL, BOTH, Control, extended, fault_of, planted_as, with_part
+from bandana.audits.faults.fault import ALL, BOTH, Control, State, extended, fault_of, planted_as, with_part
+from bandana.audits.faults.remembering import NoForgetting
+from bandana.audits.faults.wrapped import ReleaseRequest, WrappedLedger
 from bandana.audits.outcome import SAMPLING
-from bandana.privacy_core import Exact, Ledger, OpenPhase, PhaseSum, Span
+from bandana.privacy_core import Exact, Ledger, Mechanism, OpenPhase, PhaseSum, Span
 from bandana.privacy_core.sums import contents, reopen
 
 
@@ -31,12 +33,12 @@ class _RemembersSums(EpisodicUCB):
     began and ended.
     """
 
-    def init(self, n_reps: int) -> tuple[Any, Any]:
+    def init(self, n_reps: int) -> tuple[State, State]:
         sensitive, released = super().init(n_reps)
         empty = np.zeros((n_reps, self.n_actions), dtype=np.int64)
         return sensitive, extended(released, sums=empty.astype(float), start=empty, stop=empty.copy())
 
-    def _release(self, phase: OpenPhase, released: Any, record: Record, ledger: Ledger, ended: IntArray) -> OpenPhase:
+    def _release(self, phase: OpenPhase, released: State, record: Record, ledger: Ledger, ended: IntArray) -> OpenPhase:
         arm = released.arm[ended]
         total, span = contents(phase, ended)
         self.remember(released.sums, total, ended, arm)
@@ -50,10 +52,10 @@ class _RemembersSums(EpisodicUCB):
         sums[ended, arm] = total
 
     @abstractmethod
-    def publish(self, released: Any, ledger: Ledger, ended: IntArray, arm: IntArray, span: Span) -> None:
+    def publish(self, released: State, ledger: Ledger, ended: IntArray, arm: IntArray, span: Span) -> None:
         """Releases what the fault releases."""
 
-    def take_in(self, released: Any, reps: IntArray, arm: IntArray, noisy: FloatArray, n_samples: IntArray) -> None:
+    def take_in(self, released: State, reps: IntArray, arm: IntArray, noisy: FloatArray, n_samples: IntArray) -> None:
         """Puts noisy sums into the arms' estimates; the last one alone counts."""
         episodes_numba.estimate(
             released.mean, released.deviation, reps, arm, noisy, n_samples, 1.0, self.sums.mechanism.scale**2,
@@ -67,7 +69,7 @@ class _NoForgetting(_RemembersSums):
     def remember(self, sums: FloatArray, total: FloatArray, ended: IntArray, arm: IntArray) -> None:
         sums[ended, arm] += total
 
-    def publish(self, released: Any, ledger: Ledger, ended: IntArray, arm: IntArray, span: Span) -> None:
+    def publish(self, released: State, ledger: Ledger, ended: IntArray, arm: IntArray, span: Span) -> None:
         noisy = ledger.release(self.sums.mechanism, released.sums[ended, arm], records=span, reps=ended)
         self.take_in(released, ended, arm, noisy, released.pulls[ended, arm])
 
@@ -75,14 +77,14 @@ class _NoForgetting(_RemembersSums):
 class _NoiseRedrawn(_RemembersSums):
     """Noise is drawn anew at each read of an index (sqrt(m) mu0, or m epsilon, after m reads)."""
 
-    def publish(self, released: Any, ledger: Ledger, ended: IntArray, arm: IntArray, span: Span) -> None:
+    def publish(self, released: State, ledger: Ledger, ended: IntArray, arm: IntArray, span: Span) -> None:
         so_far = Span(np.zeros_like(span.stop), span.stop)
         noisy = ledger.release(self.mechanism(), released.sums[ended], records=so_far, reps=ended)
         n_samples = (released.stop - released.start)[ended]
         row, arms = np.nonzero(n_samples)
         self.take_in(released, ended[row], arms, noisy[row, arms], n_samples[row, arms])
 
-    def mechanism(self) -> Any:
+    def mechanism(self) -> Mechanism:
         """One fresh draw an arm."""
         return self.sums.mechanism
 
@@ -90,7 +92,7 @@ class _NoiseRedrawn(_RemembersSums):
 class _OneNoiseForAllArms(_NoiseRedrawn):
     """A read draws one noise and adds it to every arm's sum."""
 
-    def mechanism(self) -> Any:
+    def mechanism(self) -> Mechanism:
         """One draw for all arms."""
         return releases.shared(self.sums.mechanism)
 
@@ -100,54 +102,32 @@ def _first_pull_exact(honest: EpisodicUCB) -> EpisodicUCB:
     return replace(honest, first_sums=PhaseSum(Exact()))
 
 
-class _RemembersEpochs(SuccessiveElimination):
-    """All rewards of an arm enter each release, and only the last epoch is declared.
+class _AllArmsAtOnce(SuccessiveElimination):
+    """The sums of all arms leave together when the epoch ends, with one noise for all of them.
 
-    The released state holds in addition the kept sum of each arm, (n_reps, n_arms), how many rewards are in it, and where
-    the epoch began, (n_reps,).
+    The released state holds in addition the sum of each arm, (n_reps, n_arms), and where the epoch began, (n_reps,).
     """
 
-    def init(self, n_reps: int) -> tuple[Any, Any]:
+    def init(self, n_reps: int) -> tuple[State, State]:
         sensitive, released = super().init(n_reps)
-        empty = np.zeros((n_reps, self.n_actions), dtype=np.int64)
-        return sensitive, extended(released, sums=empty.astype(float), n_samples=empty, start=empty[:, 0].copy())
+        return sensitive, extended(released, sums=np.zeros((n_reps, self.n_actions)), start=np.zeros(n_reps, dtype=np.int64))
 
-    def absorb(self, sensitive: Sensitive, released: Any, record: Record, ledger: Ledger) -> tuple[Sensitive, Any]:
-        phase = self.sums.add(sensitive.phase, record.rewards[:, 0], record.n_records)
-        np.subtract(released.left, record.n_records, out=released.left)
-        ended = np.flatnonzero(released.left == 0)
-        if len(ended):
-            total, span = contents(phase, ended)
-            reopen(phase, ended)
-            elimination_numba.finish_pulls(
-                ended, self.published(released, ledger, ended, total, span), span.stop - span.start, released.mean,
-                released.active, released.arm, released.left, released.epoch, self.failure, self.noise,
-                self.reward_range.width, self.length_scale,
-            )  # fmt: skip
-        return Sensitive(phase), released
+    def absorb(self, sensitive: Sensitive, released: State, record: Record, ledger: Ledger) -> tuple[Sensitive, State]:
+        return super().absorb(sensitive, released, record, WrappedLedger(ledger, partial(self.published, released)))
 
-    def published(self, released: Any, ledger: Ledger, ended: IntArray, total: FloatArray, span: Span) -> FloatArray:
-        """(n_ended,) noisy sums of the epoch's rewards, as the estimates take them."""
-        arm, n = released.arm[ended], span.stop - span.start
-        released.sums[ended, arm] += total
-        released.n_samples[ended, arm] += n
-        noisy = ledger.release(self.sums.mechanism, released.sums[ended, arm], records=span, reps=ended)
-        return np.asarray(noisy / released.n_samples[ended, arm] * n)
-
-
-class _AllArmsAtOnce(_RemembersEpochs):
-    """The sums of all arms leave together when the epoch ends, with one noise for all of them."""
-
-    def published(self, released: Any, ledger: Ledger, ended: IntArray, total: FloatArray, span: Span) -> FloatArray:
+    def published(self, released: State, request: ReleaseRequest) -> FloatArray:
+        """(n_ended,) noisy sums of the epoch's rewards, as the estimates take them; 0 until the last arm has ended."""
+        ended, span = np.arange(len(released.arm))[request.rows], request.records
         arm = released.arm[ended]
-        released.sums[ended, arm] = total
+        released.sums[ended, arm] = request.value
         later = np.arange(self.n_actions) > arm[:, None]
         is_last = ~(released.active[ended] & later).any(axis=1)
         noisy, n = np.zeros(len(ended)), span.stop - span.start
         if is_last.any():
             rows = ended[is_last]
             epoch = Span(released.start[rows], span.stop[is_last])
-            vector = ledger.release(releases.shared(self.sums.mechanism), released.sums[rows], records=epoch, reps=rows)
+            one_noise = releases.shared(request.mechanism)
+            vector = request.release(mechanism=one_noise, value=released.sums[rows], records=epoch, reps=rows)
             released.mean[rows] = vector / n[is_last, None]
             noisy[is_last] = vector[np.arange(len(rows)), arm[is_last]]
             released.sums[rows] = 0.0
@@ -170,7 +150,7 @@ _EPISODES = (
 )  # fmt: skip
 _ELIMINATION = (
     replace(releases.ONE_FOR_ALL, plant=planted_as(_AllArmsAtOnce)),
-    replace(_NO_FORGETTING, plant=planted_as(_RemembersEpochs)),
+    fault_of(NoForgetting),
     _HALF_THE_SENSITIVITY, releases.HALVED_UNAWARE, releases.FIRST_UNPAID, releases.WIDE_RANGE,
 )  # fmt: skip
 _TREES = (

@@ -8,8 +8,6 @@ noisy sums.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from bandana.algorithms.bandits.kernel.fixed_set import FixedSetGPUCB
@@ -18,7 +16,7 @@ from bandana.algorithms.bandits.kernel.pooled_gp_ucb import PooledGPUCB, Sensiti
 from bandana.algorithms.protocol import FloatArray, Record
 from bandana.audits.faults import regression, releases
 from bandana.audits.faults.contextual import LINUCB, SHIFT_FROM_NOISE, ShiftFromNoise
-from bandana.audits.faults.fault import Control, caught_as, extended, fault_of, without
+from bandana.audits.faults.fault import Control, State, caught_as, extended, fault_of, without
 from bandana.audits.outcome import DETERMINISTIC, NOISE
 from bandana.privacy_core import Ledger
 
@@ -61,16 +59,16 @@ class _PooledRewardsInCents(PooledGPUCB):
 class _CountsTakenForPublic(PooledGPUCB):
     """Exact counts decide, as if decision sets were public, and not the actions alone (no privacy)."""
 
-    def init(self, n_reps: int) -> tuple[Sensitive, Any]:
+    def init(self, n_reps: int) -> tuple[Sensitive, State]:
         """The honest states, with exact counts, (n_reps, n_points), kept in the released one."""
         sensitive, released = super().init(n_reps)
         return sensitive, extended(released, exact=np.zeros_like(released.weights))
 
-    def absorb(self, sensitive: Sensitive, released: Any, record: Record, ledger: Ledger) -> tuple[Sensitive, Any]:
+    def absorb(self, sensitive: Sensitive, released: State, record: Record, ledger: Ledger) -> tuple[Sensitive, State]:
         released.exact[:] += self.contribution(record)[:, :, 0]
         return super().absorb(sensitive, released, record, ledger)
 
-    def _learn(self, released: Any, noisy: FloatArray, step: int) -> None:
+    def _learn(self, released: State, noisy: FloatArray, step: int) -> None:
         if hasattr(released, "exact"):
             noisy = np.stack([released.exact, noisy[:, :, 1]], axis=2)
         super()._learn(released, noisy, step)
@@ -79,7 +77,7 @@ class _CountsTakenForPublic(PooledGPUCB):
 class _SeenRewardDecides(FixedSetGPUCB):
     """The bound of the point that was played moves by its exact reward, as if it were as public as counts (no privacy)."""
 
-    def _note(self, released: Any, record: Record, noisy: FloatArray) -> None:
+    def _note(self, released: State, record: Record, noisy: FloatArray) -> None:
         rows, at = np.arange(len(record.user)), record.actions[:, 0]
         seen = self.message(record)
         super()._note(released, record, noisy)

@@ -6,11 +6,10 @@ of the pure-DP variant is not held to the claim case by case.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from bandana.algorithms.bandits.linear.phased_elimination import Group, PhasedElimination
+from bandana.algorithms.bandits.linear.phase_noise import Goal
+from bandana.algorithms.bandits.linear.phased_elimination import Group, PhasedElimination, Plan
 from bandana.algorithms.protocol import FloatArray, IntArray
 from bandana.audits.faults import releases
 from bandana.audits.faults.fault import BOTH, Control, fault_of, planted_as
@@ -31,7 +30,7 @@ class _NoForgetting(PhasedElimination):
 class _EncodedTooLong(PhasedElimination):
     """The released vector moves by up to twice the width: a norm of 2 where 1 is declared (2 mu0)."""
 
-    def _planned(self, phase: int, active: np.ndarray, packed: bytes) -> Any:
+    def _planned(self, phase: int, active: np.ndarray, packed: bytes) -> Plan:
         plan = super()._planned(phase, active, packed)
         return plan._replace(encode=plan.encode * 2.0, predict=plan.predict / 2.0, shift=plan.shift * 2.0)
 
@@ -39,10 +38,10 @@ class _EncodedTooLong(PhasedElimination):
 class _Unclipped(PhasedElimination):
     """A reward range that is declared to the loop, and forgotten in the calibration."""
 
-    def goal(self, phase: int, rank: int, n_active: int) -> Any:
-        found = super().goal(phase, rank, n_active)
+    def goal(self, phase: int, rank: int, n_active: int) -> Goal:
+        goal = super().goal(phase, rank, n_active)
         factor = 2001.0
-        return found._replace(target=found.target / factor, proxy=found.proxy / factor**2)
+        return goal._replace(target=goal.target / factor, proxy=goal.proxy / factor**2)
 
 
 _PHASED_ELIMINATION = (

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
-from typing import Any
 
 import numpy as np
 
@@ -13,7 +12,7 @@ from bandana.algorithms.bandits.contextual.logistic_ucb import LogisticUCB
 from bandana.algorithms.bandits.contextual.offers import Sensitive
 from bandana.algorithms.protocol import FloatArray, Record
 from bandana.audits.faults.contextual import LINUCB, SHIFT_FROM_NOISE, ShiftFromNoise
-from bandana.audits.faults.fault import Control, extended, fault_of, without
+from bandana.audits.faults.fault import Control, Host, State, extended, fault_of, without
 from bandana.audits.outcome import DETERMINISTIC
 from bandana.privacy_core import Ledger
 
@@ -21,7 +20,7 @@ from bandana.privacy_core import Ledger
 class _ShiftFromWeighedNoise(ShiftFromNoise, LogisticUCB):
     """The exact Gram matrix that the shift is read from is that of weighed records."""
 
-    def absorb(self, sensitive: Sensitive, released: Any, record: Record, ledger: Ledger) -> tuple[Sensitive, Any]:
+    def absorb(self, sensitive: Sensitive, released: State, record: Record, ledger: Ledger) -> tuple[Sensitive, State]:
         released.exact[:] += self.statistic(released, record)[:, :, : self.n_features]
         return LogisticUCB.absorb(self, sensitive, released, record, ledger)
 
@@ -29,13 +28,13 @@ class _ShiftFromWeighedNoise(ShiftFromNoise, LogisticUCB):
 class _PivotFromExactSums(LogisticUCB):
     """Records are linearized at an estimate from exact sums, which was never released (no privacy)."""
 
-    def init(self, n_reps: int) -> tuple[Sensitive, Any]:
+    def init(self, n_reps: int) -> tuple[Sensitive, State]:
         """The honest states, with exact sums (n_reps, d, d + 1) kept in the released one."""
         sensitive, model = super().init(n_reps)
         d = self.n_features
         return sensitive, extended(model, exact=np.zeros((n_reps, d, d + 1)))
 
-    def statistic(self, released: Any, record: Record) -> FloatArray:
+    def statistic(self, released: State, record: Record) -> FloatArray:
         """(n_reps, d, d + 1) what the record adds, at the exact estimate: the fault."""
         d = self.n_features
         gram = released.exact[:, :, :d] + 0.1 * np.eye(d)
@@ -64,9 +63,9 @@ class _OfRewards(LinearizedGaussian):
         return 1 / self.vector_ratio
 
 
-def _rewards_alone(honest: LogisticUCB) -> Any:
+def _rewards_alone(honest: LogisticUCB) -> LogisticUCB:
     """Noise is made for a record whose reward alone changes, so that c moves by at most 1 (up to 2 C mu0)."""
-    sums: Any = honest.sums
+    sums: Host = honest.sums
     mechanism = _OfRewards(**{part.name: getattr(sums.mechanism, part.name) for part in fields(sums.mechanism)})
     return replace(honest, sums=replace(sums, mechanism=mechanism))
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -18,17 +17,20 @@ from bandana.algorithms.rl.mixture import value_targets_numba
 from bandana.algorithms.rl.mixture.vtr import UCRLVTR, Released, Sensitive
 from bandana.algorithms.rl.mixture.vtr_plus import UCRLVTRPlus
 from bandana.audits.faults import regression, releases
-from bandana.audits.faults.fault import DRAWN, Control, caught_as, extended, fault_of, planted_as, with_part, without
+from bandana.audits.faults.fault import DRAWN, Control, State, caught_as, extended, fault_of, planted_as, with_part, without
 from bandana.audits.outcome import DETERMINISTIC, NOISE
-from bandana.privacy_core import FactorizedSum, NoiseSource, StackedLaplace
+from bandana.privacy_core import FactorizedSum, Mechanism, NoiseSource, StackedGaussian, StackedLaplace
+from bandana.privacy_core.sums import RunningSum
+
+StackedNoise = StackedGaussian | StackedLaplace
 
 _TIMES = 4.0
-"""How many times what can be earned values may grow to where nothing bounds them."""
+"""Largest values where nothing bounds them, in units of what can be earned."""
 _TINY = 0.01
 """Share of the honest floor."""
 
 
-def _one_step_paid(noise: Any) -> float:
+def _one_step_paid(noise: StackedNoise) -> float:
     """Noise is made for one regression of an episode, and a user moves all (sqrt(H - 1) mu0 and more)."""
     last = {name: getattr(noise, name)[-1:] for name in ("norm_bounds", "value_bounds", "shares")}
     return float(replace(noise, **last).sensitivity)
@@ -40,22 +42,22 @@ def _l2_constants(noise: StackedLaplace) -> float:
     return math.fsum((2 * r * r + 2 * r * y / noise.vector_ratio) / share for r, y, share in blocks)
 
 
-def _made_for(sensitivity: Callable[[Any], float]) -> Callable[[Any], Any]:
+def _made_for(sensitivity: Callable[[StackedNoise], float]) -> Callable[[UCRLVTR], UCRLVTR]:
     """Plants noise that is made for another sensitivity than the mechanism's own."""
 
-    def missized(noise: Any) -> Any:
-        faulty = type(type(noise).__name__, (type(noise),), {"sensitivity": sensitivity(noise)})
-        return planted_as(faulty)(noise)
+    def missized(noise: StackedNoise) -> type:
+        return type(type(noise).__name__, (type(noise),), {"sensitivity": sensitivity(noise)})
 
-    return with_part(with_part(missized, "mechanism"))
+    return with_part(with_part(lambda noise: planted_as(missized(noise))(noise), "mechanism"))
 
 
-def _shows_in_l1(honest: Any) -> bool:
-    """Whether there are episodes that move releases by more than the L2 constants.
+def _shows_in_l1(honest: UCRLVTR) -> bool:
+    """True if there are episodes that move releases by more than the L2 constants.
 
     As printed noise is made for values of H after each step, and those of the last step are known rewards: in short episodes
     what is wasted there is more than what the constants lack.
     """
+    assert isinstance(honest.sums, RunningSum)
     noise, targets = honest.sums.mechanism, honest.targets
     assert isinstance(noise, StackedLaplace)
     last, reached = honest.episode_length - 2, 0.0
@@ -67,8 +69,8 @@ def _shows_in_l1(honest: Any) -> bool:
     return bool(reached > _l2_constants(noise))
 
 
-def _is_reached(honest: Any) -> bool:
-    """Whether few episodes move releases by about as much as noise is made for.
+def _is_reached(honest: UCRLVTR) -> bool:
+    """True if few episodes move releases by about as much as noise is made for.
 
     Noise for values in [0, H] is made for more than few episodes reach, where exact widths keep values small or where a
     factorized sum pays once: what is wasted there hides faults of a small factor.
@@ -76,47 +78,47 @@ def _is_reached(honest: Any) -> bool:
     return any(honest.targets.center) or (honest.is_published and not isinstance(honest.sums, FactorizedSum))
 
 
-def _one_noise_for_all_steps(honest: Any) -> Any:
+def _one_noise_for_all_steps(honest: UCRLVTR) -> releases.Planted:
     """One draw serves all steps, and cancels between them (no privacy)."""
     n_blocks = honest.n_blocks
 
-    def blocks(declared: Any, value: FloatArray) -> FloatArray:
+    def blocks(declared: Mechanism, value: FloatArray) -> FloatArray:
         """(n_rows, n_blocks, n_free) whitened."""
         return np.asarray(declared.whiten(value).reshape(len(value), n_blocks, -1))
 
-    def drawing(declared: Any, noise: NoiseSource, value: FloatArray) -> FloatArray:
+    def drawing(declared: Mechanism, noise: NoiseSource, value: FloatArray) -> FloatArray:
         drawn = blocks(declared, releases.noise_of(declared, noise, value))
         drawn[:] = drawn[:, :1]
         return np.asarray(value + declared.color(drawn.reshape(len(value), -1), value.shape))
 
-    def law(declared: Any, output: FloatArray, value: FloatArray, neighbor: FloatArray) -> FloatArray:
+    def law(declared: Mechanism, output: FloatArray, value: FloatArray, neighbor: FloatArray) -> FloatArray:
         shift, one, other = (blocks(declared, np.asarray(v)) for v in (neighbor - value, output - value, output - neighbor))
         unlike = np.abs(shift - shift[:, :1]).max(axis=(1, 2)) > 1e-9
         return np.where(unlike, -np.inf, releases.whitened_terms(declared, one[:, 0], other[:, 0]).sum(axis=1))
 
-    return releases.Planted(honest, releases.through(lambda asked: releases.Pretending(asked, drawing, law)))
+    return releases.Planted(honest, releases.through(lambda mechanism: releases.Pretending(mechanism, drawing, law)))
 
 
 class _FeaturesNotClipped(UCRLVTR):
     """Features are three times as long as the noise is made for (3 mu0 and more)."""
 
     def contribution(self, released: Released, record: Record) -> FloatArray:
-        found = super().contribution(released, record)
-        found[..., :-1] *= 9.0
-        found[..., -1] *= 3.0
-        return found
+        value = super().contribution(released, record)
+        value[..., :-1] *= 9.0
+        value[..., -1] *= 3.0
+        return value
 
 
-def _values_not_cut(honest: Any) -> Any:
+def _values_not_cut(honest: UCRLVTR) -> UCRLVTR:
     """Optimistic values are not cut at what can be earned, and the noise stays (up to the square of their excess)."""
     t = honest.targets
     wider = {name: tuple(_TIMES * v for v in getattr(t, name)) for name in ("norm_bound", "value_bound", "high")}
-    faulty = replace(honest, targets=replace(t, **wider))
+    targets = replace(t, **wider)
     if not isinstance(honest, UCRLVTRPlus):
-        return faulty
+        return replace(honest, targets=targets)
     bounds = honest.squares
     squared = {name: tuple(_TIMES**2 * v for v in getattr(bounds, name)) for name in ("norm_bound", "value_bound")}
-    return replace(faulty, squares=bounds._replace(**squared))
+    return replace(honest, targets=targets, squares=bounds._replace(**squared))
 
 
 class _NoFloor(UCRLVTRPlus):
@@ -145,18 +147,18 @@ class _ShiftFromNoise(UCRLVTR):
     def radius(self, log_det: FloatArray, inverse: FloatArray, step: int) -> FloatArray:
         return np.zeros_like(log_det)
 
-    def init(self, n_reps: int) -> tuple[Sensitive, Any]:
+    def init(self, n_reps: int) -> tuple[Sensitive, State]:
         """The honest states, with exact sums, (n_reps, n_blocks, d, d + 1), kept in the released one."""
         sensitive, released = super().init(n_reps)
         d = self.model.dimension
         return sensitive, extended(released, exact=np.zeros((n_reps, self.n_blocks, d, d + 1)))
 
-    def contribution(self, released: Any, record: Record) -> FloatArray:
-        found = super().contribution(released, record)
-        released.exact[:] += found
-        return found
+    def contribution(self, released: State, record: Record) -> FloatArray:
+        value = super().contribution(released, record)
+        released.exact[:] += value
+        return value
 
-    def learn(self, released: Any, statistic: FloatArray, step: int) -> None:
+    def learn(self, released: State, statistic: FloatArray, step: int) -> None:
         if hasattr(released, "exact"):
             d, statistic = self.model.dimension, statistic.copy()
             least = np.linalg.eigvalsh((statistic - released.exact)[..., :d])[..., 0]

@@ -9,14 +9,13 @@ neighbor, so it exceeds every finite mu, and every (epsilon, delta) whose delta 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from bandana.algorithms.protocol import FloatArray, IntArray, Record
-from bandana.audits.faults.fault import Control
+from bandana.algorithms.protocol import BoolArray, FloatArray, IntArray, Record
+from bandana.audits.faults.fault import Control, Plant, State
 from bandana.audits.faults.wrapped import ReleaseRequest, WithLedgerWrapper
 from bandana.audits.outcome import DETERMINISTIC
 from bandana.privacy_core import Ledger, is_selection
@@ -32,7 +31,7 @@ _DEVIATIONS, _TAIL = 4.0, 1e-5
 
 
 class Kept(NamedTuple):
-    """What a fault remembers of a run; sensitive, and changed in place."""
+    """Memory of a fault during a run; sensitive, and changed in place."""
 
     rewards: FloatArray
     """(n_reps, 2) of the record and of the next one."""
@@ -43,7 +42,7 @@ class Kept(NamedTuple):
 class Shown(NamedTuple):
     """The released state of an algorithm beside which something is let out."""
 
-    inner: Any
+    inner: State
     """The algorithm's own."""
     forced: IntArray
     """(n_reps,) the action that must come next, or -1."""
@@ -77,12 +76,12 @@ class _Beside(WithLedgerWrapper, ABC):
         memory.digits[request.rows] = np.abs(output.reshape(len(output), -1).sum(axis=1)) * _DIGITS % 1
         return output
 
-    def init(self, n_reps: int) -> tuple[Any, Any]:
+    def init(self, n_reps: int) -> tuple[State, State]:
         """The algorithm's states, and nothing let out."""
         sensitive, released = super().init(n_reps)
         return sensitive, Shown(released, np.full(n_reps, -1), np.zeros(n_reps))
 
-    def act(self, released: Shown, context: Any, step: int, *coins: FloatArray) -> IntArray:
+    def act(self, released: Shown, context: FloatArray | None, step: int, *coins: FloatArray) -> IntArray:
         """The algorithm's actions, unless one is forced."""
         actions = self.honest.act(released.inner, context, step, *coins)
         return np.where(released.forced >= 0, released.forced, actions)
@@ -91,7 +90,7 @@ class _Beside(WithLedgerWrapper, ABC):
         """One round."""
         return np.ones(len(actions), dtype=np.int64)
 
-    def absorb(self, sensitive: Any, released: Shown, record: Record, ledger: Ledger) -> tuple[Any, Any]:
+    def absorb(self, sensitive: State, released: Shown, record: Record, ledger: Ledger) -> tuple[State, State]:
         """Absorbs as the algorithm does, keeps rewards, and lets something out."""
         reward, kept = record.rewards.sum(axis=1), sensitive.memory
         for place in range(2):
@@ -101,22 +100,22 @@ class _Beside(WithLedgerWrapper, ABC):
         return sensitive, self.let_out(Shown(inner, none, released.shown), kept, reward, record.user == self.last)
 
     @abstractmethod
-    def let_out(self, released: Shown, kept: Kept, reward: FloatArray, is_last: Any) -> Shown:
+    def let_out(self, released: Shown, kept: Kept, reward: FloatArray, is_last: BoolArray) -> Shown:
         """The released state with what is let out after a round."""
 
 
 class _ShownLater(_Beside):
-    def let_out(self, released: Shown, kept: Kept, reward: FloatArray, is_last: Any) -> Shown:
+    def let_out(self, released: Shown, kept: Kept, reward: FloatArray, is_last: BoolArray) -> Shown:
         return released._replace(forced=np.where(is_last, (kept.rewards[:, 0] > self.value).astype(np.int64), -1))
 
 
 class _OneValue(_Beside):
-    def let_out(self, released: Shown, kept: Kept, reward: FloatArray, is_last: Any) -> Shown:
+    def let_out(self, released: Shown, kept: Kept, reward: FloatArray, is_last: BoolArray) -> Shown:
         return released._replace(forced=np.where(np.abs(reward - self.value) < _CLOSE, 1, -1))
 
 
 class _BothHigh(_Beside):
-    def let_out(self, released: Shown, kept: Kept, reward: FloatArray, is_last: Any) -> Shown:
+    def let_out(self, released: Shown, kept: Kept, reward: FloatArray, is_last: BoolArray) -> Shown:
         both = (kept.rewards > self.value).all(axis=1)
         return released._replace(forced=np.where(is_last, both.astype(np.int64), -1))
 
@@ -143,7 +142,7 @@ class _BelowExact(WithLedgerWrapper):
 
 
 class _Seldom(_Beside):
-    def let_out(self, released: Shown, kept: Kept, reward: FloatArray, is_last: Any) -> Shown:
+    def let_out(self, released: Shown, kept: Kept, reward: FloatArray, is_last: BoolArray) -> Shown:
         is_told = is_last & (kept.digits < self.share)
         return released._replace(shown=np.where(is_told, kept.rewards[:, 0], released.shown))
 
@@ -171,7 +170,7 @@ def planted_at_random(
     share = max(SELDOM, 2 * rarest)
     (late, last), (pair, after), (seldom, _) = place(), place(), place()
     value = float(coin.choice(values[2:] or values))
-    found = [
+    controls = [
         _control(
             "reward-shown-later", f"The raw reward of record {late} decides the action {last - late + 1} rounds later",
             _ShownLater, late, last, middle,
@@ -184,11 +183,11 @@ def planted_at_random(
     ]  # fmt: skip
     if has_digits:
         words = f"With probability {share:.2g} the released state ends with the reward of record {seldom}"
-        found.append(_control("reward-shown-seldom", words, _Seldom, seldom, n_records - 1, middle, share))
+        controls.append(_control("reward-shown-seldom", words, _Seldom, seldom, n_records - 1, middle, share))
     if has_digits and tail < _TAIL:
         words = f"A release shows its exact value where one of its numbers is {_DEVIATIONS:g} standard deviations too low"
-        found.append(_found_by_search("exact-in-the-tail", words, lambda honest: _BelowExact(honest, _DEVIATIONS)))
-    return tuple(found)
+        controls.append(_found_by_search("exact-in-the-tail", words, lambda honest: _BelowExact(honest, _DEVIATIONS)))
+    return tuple(controls)
 
 
 def _control(
@@ -197,5 +196,5 @@ def _control(
     return _found_by_search(name, words, lambda honest: kind(honest, record, last, value, share))
 
 
-def _found_by_search(name: str, words: str, plant: Callable[[Any], Any]) -> Control:
+def _found_by_search(name: str, words: str, plant: Plant) -> Control:
     return Control(name, f"{words} (no privacy)", plant, (DETERMINISTIC,), is_sampled=False)

@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from bandana.algorithms.bandits.finite_arm.thompson import BatchedThompson, Sensitive
 from bandana.algorithms.protocol import Record
 from bandana.audits.faults import releases
-from bandana.audits.faults.fault import ALL, BOTH, Control, extended, fault_of, with_part
+from bandana.audits.faults.fault import ALL, BOTH, Control, Host, State, extended, fault_of, with_part
 from bandana.privacy_core import Exact, Ledger, PhaseSum, Span
 
 
 class _NoForgetting(BatchedThompson):
     """An arm's old rewards enter each of L releases, and the last batch is declared (sqrt(L) mu0)."""
 
-    def init(self, n_reps: int) -> tuple[Any, Any]:
+    def init(self, n_reps: int) -> tuple[State, State]:
         sensitive, released = super().init(n_reps)
         table = np.zeros((n_reps, self.n_actions))
         return sensitive, extended(released, sums=table, start=np.zeros(n_reps, dtype=np.int64))
 
-    def absorb(self, sensitive: Sensitive, released: Any, record: Record, ledger: Ledger) -> tuple[Sensitive, Any]:
+    def absorb(self, sensitive: Sensitive, released: State, record: Record, ledger: Ledger) -> tuple[Sensitive, State]:
         rows, arm = np.arange(len(record.user)), record.actions[:, 0]
         released.sums[rows, arm] += record.rewards[:, 0]
         released.fresh[rows, arm] += record.n_records
@@ -40,10 +39,9 @@ class _NoForgetting(BatchedThompson):
         return sensitive, released
 
 
-def _coins_taken_for_noise(honest: Any) -> Any:
+def _coins_taken_for_noise(honest: Host) -> Host:
     """Draws of arms are taken for the noise, and sums leave without any (no privacy)."""
-    changed: Any = replace(honest, sums=PhaseSum(Exact()))
-    return changed
+    return replace(honest, sums=PhaseSum(Exact()))
 
 
 _ONE_FOR_ALL = replace(releases.ONE_FOR_ALL, plant=with_part(with_part(releases.shared, "mechanism")))

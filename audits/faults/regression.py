@@ -6,13 +6,12 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from typing import Any
 
 import numpy as np
 from scipy.linalg import toeplitz
 
-from bandana.algorithms.protocol import FloatArray, IntArray
-from bandana.audits.faults.fault import DRAWN, Control, fault_of, with_part
+from bandana.algorithms.protocol import Algorithm, FloatArray, IntArray
+from bandana.audits.faults.fault import DRAWN, Control, Host, Plant, State, fault_of, with_part
 from bandana.audits.faults.releases import (
     Fault,
     Planted,
@@ -21,6 +20,7 @@ from bandana.audits.faults.releases import (
     no_noise_on_the_diagonal,
     noise_one_late,
     planted,
+    scaled,
     through,
     uneven,
 )
@@ -39,8 +39,8 @@ class NoisedAnew(RunningSum[Counted]):
       declares_all: whether a release declares all records that it reads, or those of its step alone.
     """
 
-    mechanism: Any
-    honest: Any = None
+    mechanism: Mechanism
+    honest: RunningSum[State] | None = None
     declares_all: bool = False
 
     def remember_nothing(self, n_reps: int, shape: tuple[int, ...]) -> Counted:
@@ -54,7 +54,7 @@ class NoisedAnew(RunningSum[Counted]):
         memory.total[rows] += value
         if self.honest is not None:
             variance = self.honest.noise_variance(int(memory.n_steps[rows].max(initial=1)))
-            mechanism = mechanism.scaled(math.sqrt(variance))
+            mechanism = scaled(mechanism, math.sqrt(variance))
         declared = Span(np.zeros_like(records.start), records.stop) if self.declares_all else records
         return ledger.release(mechanism, memory.total[rows].copy(), records=declared, reps=reps)
 
@@ -96,28 +96,28 @@ class NotNormalizedSum(FactorizedSum):
         return _not_normalized(self.n_steps, self.built_for)
 
 
-def sum_noised_anew(sums: Any) -> NoisedAnew:
+def sum_noised_anew(sums: RunningSum[State]) -> NoisedAnew:
     """All records enter each of n releases with fresh noise, one step is declared (sqrt(n) mu0)."""
     return NoisedAnew(sums.mechanism)
 
 
-def _prefix_noise_redrawn(sums: Any) -> NoisedAnew:
+def _prefix_noise_redrawn(sums: RunningSum[State]) -> NoisedAnew:
     """Each read of the sums draws noise of their size anew."""
     return NoisedAnew(sums.mechanism, sums)
 
 
-def redrawn_prefixes(sums: Any) -> NoisedAnew:
+def redrawn_prefixes(sums: RunningSum[State]) -> NoisedAnew:
     """A tree each of whose prefixes has fresh noise, as much as its nodes have, and declares what it reads."""
     return NoisedAnew(sums.mechanism, sums, declares_all=True)
 
 
-def _on_blocks(fault: Fault) -> Callable[[Any], Any]:
+def _on_blocks(fault: Fault) -> Plant:
     """Plants a fault in the releases of blocks that are released one by one, and added up."""
     in_blocks = with_part(lambda sums: PhaseTotal(PhaseSum(sums.mechanism)))
     return lambda honest: planted(fault)(in_blocks(honest))
 
 
-def recalibrated(factor: Callable[[Any], float]) -> Callable[[Any], Any]:
+def recalibrated(factor: Callable[[Host], float]) -> Plant:
     """Plants noise that was calibrated with another number: accountant and noise agree, the claim is not kept."""
     return with_part(lambda sums: replace(sums, mechanism=sums.mechanism.scaled(factor(sums))))
 
@@ -127,24 +127,23 @@ def for_one(mechanism: Mechanism, n: int) -> float:
     return 1 / n if mechanism.norm == "L1" else 1 / math.sqrt(n)
 
 
-def _counted_once(honest: Any) -> Any:
+def _counted_once(honest: Host) -> Host:
     """A record pays for one release, and is in several nodes of a tree, or rows of a factorization."""
-    sums: Any = honest.sums
-    if isinstance(sums, TreeSum):
+    if isinstance(honest.sums, TreeSum):
         return planted(last_record_alone)(honest)
     return with_part(lambda sums: NotNormalizedSum(sums.mechanism, sums.n_steps))(honest)
 
 
-def unevenly(shares: Callable[[int], FloatArray]) -> Callable[[Any], Any]:
+def unevenly(shares: Callable[[int], FloatArray]) -> Plant:
     """Plants noise of which some entries have less than is declared, alike in each block of a release.
 
     Args:
       shares: number of free entries of a block -> (n_free,) share of the declared deviation in each.
     """
 
-    def plant(honest: Any) -> Any:
+    def plant(honest: Algorithm) -> Planted:
         n = getattr(honest, "n_blocks", 1)
-        return Planted(honest, through(lambda asked: uneven(asked, lambda n_free: np.tile(shares(n_free // n), n))))
+        return Planted(honest, through(lambda mechanism: uneven(mechanism, lambda n_free: np.tile(shares(n_free // n), n))))
 
     return plant
 

@@ -15,19 +15,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from operator import methodcaller
 
 import numpy as np
-from numpy.typing import NDArray
 
-from bandana.algorithms.protocol import FloatArray, IntArray
-from bandana.audits.faults.fault import ALL, DRAWN, Control, fault_of
+from bandana.algorithms.protocol import BoolArray, FloatArray, IntArray
+from bandana.audits.faults.fault import ALL, DRAWN, Control, Host, Plant, fault_of
 from bandana.audits.faults.wrapped import ReleaseRequest, WithLedgerWrapper, delegated
 from bandana.audits.outcome import NOISE, SAMPLING
 from bandana.privacy_core import (
     Exact,
     Interval,
     LaplaceEvent,
+    Mechanism,
     NoiseSource,
     ReproducibleNoise,
     Span,
@@ -35,15 +35,14 @@ from bandana.privacy_core import (
     without_noise,
 )
 
-BoolArray = NDArray[np.bool_]
-Drawing = Callable[[Any, NoiseSource, FloatArray], FloatArray]
-Law = Callable[[Any, FloatArray, FloatArray, FloatArray], FloatArray]
+Drawing = Callable[[Mechanism, NoiseSource, FloatArray], FloatArray]
+Law = Callable[[Mechanism, FloatArray, FloatArray, FloatArray], FloatArray]
 _ROUNDING = 1e-9
 
 
 @dataclass
 class Memory:
-    """What a faulty ledger remembers of a run."""
+    """Memory of a faulty ledger during a run."""
 
     n_releases: IntArray
     """(n_reps,) releases so far."""
@@ -83,7 +82,7 @@ class Planted(WithLedgerWrapper):
         return output
 
 
-def planted(fault: Fault) -> Callable[[Any], Any]:
+def planted(fault: Fault) -> Plant:
     """Plants a fault: honest algorithm -> the same behind a ledger that answers in this way."""
     return lambda honest: Planted(honest, fault)
 
@@ -98,7 +97,7 @@ class Pretending:
       law: (declared, output, value, neighbor) -> (n_rows,) true log density ratio; None: the declared mechanism's.
     """
 
-    declared: Any
+    declared: Mechanism
     drawing: Drawing
     law: Law | None = None
 
@@ -111,7 +110,7 @@ class Pretending:
     without_noise, log_probabilities = (delegated("declared", name) for name in ("without_noise", "log_probabilities"))
 
     def __eq__(self, other: object) -> bool:
-        """Whether both declare the same; what they hide does not count, as schedules are compared."""
+        """True if both declare the same; what they hide does not count, as schedules are compared."""
         return type(self) is type(other) and self.declared == other.declared
 
     def __hash__(self) -> int:
@@ -128,12 +127,18 @@ class Pretending:
         return np.asarray(self.law(self.declared, output, value, neighbor))
 
 
-def through(mechanism: Callable[[Any], Any]) -> Fault:
+def through(mechanism: Callable[[Mechanism], Mechanism]) -> Fault:
     """Every release goes through a mechanism made of the one that was asked for."""
     return lambda request, memory: request.release(mechanism=mechanism(request.mechanism))
 
 
-def misdrawn(drawing: Drawing) -> Callable[[Any], Any]:
+def scaled(mechanism: Mechanism, factor: float) -> Mechanism:
+    """The same mechanism with `factor` times the noise, where it can be scaled; the protocol does not ask for that."""
+    faulty: Mechanism = methodcaller("scaled", factor)(mechanism)
+    return faulty
+
+
+def misdrawn(drawing: Drawing) -> Plant:
     """Plants noise that is not the declared one, under the declared density."""
     return planted(through(lambda mechanism: Pretending(mechanism, drawing)))
 
@@ -143,9 +148,9 @@ def only(is_meant: Callable[[ReleaseRequest], bool], fault: Fault) -> Fault:
     return lambda request, memory: fault(request, memory) if is_meant(request) else request.release()
 
 
-def weakened(declared: Any, share: float) -> Pretending:
+def weakened(declared: Mechanism, share: float) -> Pretending:
     """A mechanism that draws this share of the declared noise, and knows it."""
-    true = declared.scaled(share)
+    true = scaled(declared, share)
     return Pretending(
         declared,
         lambda _, noise, value: true.draw(noise, value),
@@ -153,7 +158,7 @@ def weakened(declared: Any, share: float) -> Pretending:
     )
 
 
-def exact_in_some(declared: Any, is_exact: BoolArray) -> Pretending:
+def exact_in_some(declared: Mechanism, is_exact: BoolArray) -> Pretending:
     """A mechanism that adds no noise to some rows: log ratio minus infinity where such a row differs.
 
     Args:
@@ -161,7 +166,7 @@ def exact_in_some(declared: Any, is_exact: BoolArray) -> Pretending:
       is_exact: (n_rows,) which rows.
     """
 
-    def law(declared: Any, output: FloatArray, value: FloatArray, neighbor: FloatArray) -> FloatArray:
+    def law(declared: Mechanism, output: FloatArray, value: FloatArray, neighbor: FloatArray) -> FloatArray:
         honest = declared.log_density_ratio(output, value, neighbor)
         if len(is_exact) != len(output):  # rows of schedules that part: any score is valid, this one shows less
             return np.asarray(honest)
@@ -171,14 +176,14 @@ def exact_in_some(declared: Any, is_exact: BoolArray) -> Pretending:
             exact = Exact().log_density_ratio(output, value, neighbor)
         return np.where(is_exact, exact, honest)
 
-    def drawing(declared: Any, noise: NoiseSource, value: FloatArray) -> FloatArray:
+    def drawing(declared: Mechanism, noise: NoiseSource, value: FloatArray) -> FloatArray:
         exact, drawn = without_noise(declared, value), declared.draw(noise, value)
         return np.where(_rows(is_exact, exact), exact, drawn)
 
     return Pretending(declared, drawing, law)
 
 
-def repeating(declared: Any, kept: FloatArray, knows_law: bool = True) -> Pretending:
+def repeating(declared: Mechanism, kept: FloatArray, knows_law: bool = True) -> Pretending:
     """A mechanism that adds the noise of an earlier release, fresh noise where there was none.
 
     Given the earlier release the output is known: the log ratio is 0 where the neighbor gives it too, else minus infinity.
@@ -191,10 +196,10 @@ def repeating(declared: Any, kept: FloatArray, knows_law: bool = True) -> Preten
     """
     is_new = np.asarray(np.isnan(kept))
 
-    def drawing(declared: Any, noise: NoiseSource, value: FloatArray) -> FloatArray:
+    def drawing(declared: Mechanism, noise: NoiseSource, value: FloatArray) -> FloatArray:
         return np.where(is_new, declared.draw(noise, value), value + kept) if is_new.any() else value + kept
 
-    def law(declared: Any, output: FloatArray, value: FloatArray, neighbor: FloatArray) -> FloatArray:
+    def law(declared: Mechanism, output: FloatArray, value: FloatArray, neighbor: FloatArray) -> FloatArray:
         honest = declared.log_density_ratio(output, value, neighbor)
         if len(kept) != len(output):
             return np.asarray(honest)
@@ -205,10 +210,10 @@ def repeating(declared: Any, kept: FloatArray, knows_law: bool = True) -> Preten
     return Pretending(declared, drawing, law if knows_law else None)
 
 
-def shared(declared: Any) -> Pretending:
+def shared(declared: Mechanism) -> Pretending:
     """A mechanism with one draw for all coordinates: log ratio minus infinity where they do not move by a common shift."""
 
-    def law(declared: Any, output: FloatArray, value: FloatArray, neighbor: FloatArray) -> FloatArray:
+    def law(declared: Mechanism, output: FloatArray, value: FloatArray, neighbor: FloatArray) -> FloatArray:
         shift = neighbor - value
         is_common = (shift == shift[:, :1]).all(axis=1)
         return np.where(is_common, declared.log_density_ratio(output[:, :1], value[:, :1], neighbor[:, :1]), -np.inf)
@@ -216,7 +221,7 @@ def shared(declared: Any) -> Pretending:
     return Pretending(declared, one_noise_for_all, law)
 
 
-def uneven(declared: Any, shares: Callable[[int], FloatArray]) -> Pretending:
+def uneven(declared: Mechanism, shares: Callable[[int], FloatArray]) -> Pretending:
     """A mechanism of which some coordinates have less noise than is declared, or none.
 
     Args:
@@ -224,12 +229,12 @@ def uneven(declared: Any, shares: Callable[[int], FloatArray]) -> Pretending:
       shares: number of free entries of a value -> (n_free,) share of the declared deviation in each.
     """
 
-    def drawing(declared: Any, noise: NoiseSource, value: FloatArray) -> FloatArray:
+    def drawing(declared: Mechanism, noise: NoiseSource, value: FloatArray) -> FloatArray:
         drawn = declared.whiten(noise_of(declared, noise, value))
         drawn *= shares(drawn.shape[1])
         return np.asarray(value + declared.color(drawn, value.shape))
 
-    def law(declared: Any, output: FloatArray, value: FloatArray, neighbor: FloatArray) -> FloatArray:
+    def law(declared: Mechanism, output: FloatArray, value: FloatArray, neighbor: FloatArray) -> FloatArray:
         shift, one, other = (declared.whiten(np.asarray(v)) for v in (neighbor - value, output - value, output - neighbor))
         share = shares(one.shape[1])
         is_exact = share == 0
@@ -239,7 +244,7 @@ def uneven(declared: Any, shares: Callable[[int], FloatArray]) -> Pretending:
     return Pretending(declared, drawing, law)
 
 
-def whitened_terms(declared: Any, one: FloatArray, other: FloatArray, share: FloatArray | float = 1.0) -> FloatArray:
+def whitened_terms(declared: Mechanism, one: FloatArray, other: FloatArray, share: FloatArray | float = 1.0) -> FloatArray:
     """(n_rows, n_free) terms of a log density ratio.
 
     Args:
@@ -281,22 +286,22 @@ def _rows(mask: BoolArray, value: FloatArray) -> BoolArray:
     return mask.reshape(len(mask), *[1] * (value.ndim - 1))
 
 
-def noise_of(mechanism: Any, noise: NoiseSource, value: FloatArray) -> FloatArray:
-    """What the mechanism adds, in the shape of the value."""
+def noise_of(mechanism: Mechanism, noise: NoiseSource, value: FloatArray) -> FloatArray:
+    """Noise that the mechanism adds, in the shape of the value."""
     return np.asarray(mechanism.draw(noise, np.zeros_like(value)))
 
 
-def one_noise_for_all(mechanism: Any, noise: NoiseSource, value: FloatArray) -> FloatArray:
+def one_noise_for_all(mechanism: Mechanism, noise: NoiseSource, value: FloatArray) -> FloatArray:
     """One scalar draw is added to all coordinates and cancels between them (no privacy)."""
     return np.asarray(value + mechanism.draw(noise, np.zeros((len(value), 1))))
 
 
-def scaled_by(factor: float) -> Callable[[Any], Any]:
+def scaled_by(factor: float) -> Plant:
     """Plants noise of `factor` times the declared size."""
-    return misdrawn(lambda mechanism, noise, value: mechanism.scaled(factor).draw(noise, value))
+    return misdrawn(lambda mechanism, noise, value: scaled(mechanism, factor).draw(noise, value))
 
 
-def reusing(key: Callable[[ReleaseRequest, Memory], Hashable], knows_law: bool = False) -> Callable[[Any], Any]:
+def reusing(key: Callable[[ReleaseRequest, Memory], Hashable], knows_law: bool = False) -> Plant:
     """Plants noise that is drawn once for all releases of a key, and added again; `knows_law` as in `repeating`.
 
     A selection shows no noise that could be added again: it stays as it is.
@@ -380,12 +385,12 @@ def widened(span: Interval) -> Interval:
     return Interval(span.low - 1e3 * span.width, span.high + 1e3 * span.width)
 
 
-def with_wide_range(honest: Any) -> Any:
+def with_wide_range(honest: Host) -> Host:
     """The algorithm with a reward range so wide that nothing is clipped, and the noise of the honest one."""
     return replace(honest, reward_range=widened(honest.reward_range))
 
 
-def _weaker(share: float) -> Callable[[Any], Any]:
+def _weaker(share: float) -> Plant:
     return planted(through(lambda mechanism: weakened(mechanism, share)))
 
 
@@ -420,7 +425,7 @@ ONE_A_LEVEL = fault_of(_one_noise_a_level, (NOISE,), how=reusing)
 def half_the_sensitivity(*parts: str) -> Control:
     """Noise for half of the sensitivity, in those parts of an algorithm that there are; each has a `mechanism`."""
 
-    def halved(part: Any) -> Any:
+    def halved(part: Host) -> Host:
         name = "sensitivity_l1" if part.mechanism.norm == "L1" else "sensitivity_l2"
         return replace(part, mechanism=replace(part.mechanism, **{name: getattr(part.mechanism, name) / 2}))
 

@@ -13,13 +13,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from bandana.algorithms.protocol import FloatArray, IntArray, Record
 from bandana.audits.faults import regression, releases
-from bandana.audits.faults.fault import ALL, BOTH, DRAWN, MUCH, Control, extended, fault_of, planted_as, with_part
+from bandana.audits.faults.fault import ALL, BOTH, DRAWN, MUCH, Control, State, extended, fault_of, planted_as, with_part
 from bandana.audits.outcome import DETERMINISTIC, NOISE
 from bandana.audits.testbeds.blocks import GramBed, Released
 from bandana.privacy_core import (
@@ -27,6 +26,7 @@ from bandana.privacy_core import (
     Exact,
     Ledger,
     LocalSum,
+    Mechanism,
     NoiseSource,
     Span,
     SymmetricGaussian,
@@ -36,17 +36,17 @@ from bandana.privacy_core.accounting.factorization import square_root_coefficien
 from bandana.privacy_core.sums import Counted
 
 
-def _sqrt_of_the_deviation(mechanism: Any, noise: NoiseSource, value: FloatArray) -> FloatArray:
+def _sqrt_of_the_deviation(mechanism: Mechanism, noise: NoiseSource, value: FloatArray) -> FloatArray:
     """The square root of the deviation sqrt(5) mu0 is taken for it (5^(1/4) mu0)."""
-    return np.asarray(mechanism.scaled(mechanism.scale**-0.5).draw(noise, value))
+    return releases.scaled(mechanism, mechanism.scale**-0.5).draw(noise, value)
 
 
-def _upper_triangle_only(mechanism: Any, noise: NoiseSource, value: FloatArray) -> FloatArray:
+def _upper_triangle_only(mechanism: Mechanism, noise: NoiseSource, value: FloatArray) -> FloatArray:
     """The lower triangle stays exact (no privacy)."""
     return np.asarray(value + np.triu(releases.noise_of(mechanism, noise, value)))
 
 
-def _no_noise_on_the_diagonal(mechanism: Any, noise: NoiseSource, value: FloatArray) -> FloatArray:
+def _no_noise_on_the_diagonal(mechanism: Mechanism, noise: NoiseSource, value: FloatArray) -> FloatArray:
     """The diagonal stays exact (no privacy)."""
     added = releases.noise_of(mechanism, noise, value)
     diagonal = np.arange(added.shape[-2])
@@ -54,7 +54,7 @@ def _no_noise_on_the_diagonal(mechanism: Any, noise: NoiseSource, value: FloatAr
     return np.asarray(value + added)
 
 
-def _made_positive(mechanism: Any, noise: NoiseSource, value: FloatArray) -> FloatArray:
+def _made_positive(mechanism: Mechanism, noise: NoiseSource, value: FloatArray) -> FloatArray:
     """The matrix is shifted by the least eigenvalue of its own noise, if that is below 0 (no privacy)."""
     added = releases.noise_of(mechanism, noise, value)
     square = added[..., : added.shape[-2]]
@@ -63,7 +63,7 @@ def _made_positive(mechanism: Any, noise: NoiseSource, value: FloatArray) -> Flo
     return np.asarray(value + added)
 
 
-def _one_noise_for_matrix_and_vector(mechanism: Any, noise: NoiseSource, value: FloatArray) -> FloatArray:
+def _one_noise_for_matrix_and_vector(mechanism: Mechanism, noise: NoiseSource, value: FloatArray) -> FloatArray:
     """Matrix and vector are drawn from one seed: a combination of them is exact (no privacy)."""
     drawn = mechanism.whiten(releases.noise_of(mechanism, noise, value))
     drawn[:, -value.shape[-2] :] = drawn[:, : value.shape[-2]]
@@ -102,23 +102,21 @@ class _SquaresToo(GramBed):
 
 def _squares_too(honest: GramBed) -> GramBed:
     """The fault on the pair that is least favorable to it: y = Y against the orthogonal (-x, 1/Y)."""
-    sums: Any = honest.sums
-    noise = SymmetricGaussian(sums.mechanism.sensitivity, sums.mechanism.noise_multiplier)
-    faulty: GramBed = planted_as(_SquaresToo)(
-        replace(honest, sums=replace(sums, mechanism=noise), turn=math.pi, last_value=1 / honest.value_bound)
-    )
+    with_noise = with_part(lambda own: SymmetricGaussian(own.sensitivity, own.noise_multiplier), "mechanism")
+    on_pair = replace(honest, turn=math.pi, last_value=1 / honest.value_bound)
+    faulty: GramBed = planted_as(_SquaresToo)(with_part(with_noise)(on_pair))
     return faulty
 
 
 class _DecidesFromExact(GramBed):
     """The next action is chosen from the un-noised Gram matrix (no privacy)."""
 
-    def init(self, n_reps: int) -> tuple[Any, Released]:
+    def init(self, n_reps: int) -> tuple[State, Released]:
         """The honest states, with exact sums, (n_reps, ...), kept as well."""
         sensitive, released = super().init(n_reps)
         return extended(sensitive, exact=np.zeros((n_reps, *self.shape))), released
 
-    def absorb(self, sensitive: Any, released: Released, record: Record, ledger: Ledger) -> tuple[Any, Released]:
+    def absorb(self, sensitive: State, released: Released, record: Record, ledger: Ledger) -> tuple[State, Released]:
         exact = sensitive.exact + self.contribution(record)
         inner, released = super().absorb(sensitive, released, record, ledger)
         return extended(inner, exact=exact), released._replace(statistic=exact)
@@ -127,7 +125,7 @@ class _DecidesFromExact(GramBed):
 class _RefusesLargeNoise(_DecidesFromExact):
     """A release is used only if the norm of its noise is small (no privacy)."""
 
-    def absorb(self, sensitive: Any, released: Released, record: Record, ledger: Ledger) -> tuple[Any, Released]:
+    def absorb(self, sensitive: State, released: Released, record: Record, ledger: Ledger) -> tuple[State, Released]:
         exact = sensitive.exact + self.contribution(record)
         inner, after = GramBed.absorb(self, sensitive, released, record, ledger)
         norm = np.linalg.norm(after.statistic - exact, axis=(1, 2))

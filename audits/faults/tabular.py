@@ -8,22 +8,21 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from bandana.algorithms.protocol import FloatArray, Record
 from bandana.algorithms.rl.tabular.ucb_vi import UCBVI, Sensitive
 from bandana.audits.faults import regression, releases
-from bandana.audits.faults.fault import DRAWN, Control, caught_as, extended, fault_of, without
+from bandana.audits.faults.fault import DRAWN, Control, Host, Plant, State, caught_as, extended, fault_of, without
 from bandana.audits.outcome import DETERMINISTIC, NOISE
 from bandana.privacy_core import Ledger
 
 
-def _made_for(change: Callable[[Any, float], float]) -> Callable[[Any], Any]:
+def _made_for(change: Callable[[Host, float], float]) -> Plant:
     """Plants noise that is made for another sensitivity, (algorithm, its own) -> another, at the declared cost."""
 
-    def plant(honest: Any) -> Any:
+    def plant(honest: Host) -> Host:
         mechanism = honest.sums.mechanism
         name = "sensitivity_l1" if mechanism.norm == "L1" else "sensitivity_l2"
         faulty = replace(mechanism, **{name: change(honest, getattr(mechanism, name))})
@@ -32,23 +31,23 @@ def _made_for(change: Callable[[Any, float], float]) -> Callable[[Any], Any]:
     return plant
 
 
-def _entered_alone(honest: Any, own: float) -> float:
+def _entered_alone(honest: Host, own: float) -> float:
     """Noise counts the counters that an episode enters, not those that it leaves: as printed (2 epsilon, sqrt(2) mu0)."""
     return own / (2 if honest.sums.mechanism.norm == "L1" else math.sqrt(2))
 
 
-def _one_step_paid(honest: Any, own: float) -> float:
+def _one_step_paid(honest: Host, own: float) -> float:
     """Noise is made for one step of an episode, and a user enters all (H epsilon, sqrt(H) mu0)."""
     n_steps = honest.episode_length
     return float(own / (n_steps if honest.sums.mechanism.norm == "L1" else math.sqrt(n_steps)))
 
 
-def _no_noise_on_rewards(honest: Any) -> Any:
+def _no_noise_on_rewards(honest: UCBVI) -> releases.Planted:
     """Counts have noise, and sums of rewards have none (no privacy)."""
     layout, rows = honest.layout, honest.episode_length * honest.n_states * honest.n_actions
     share = np.ones((rows, layout.width))
     share[:, honest.n_states] = 0.0
-    return releases.Planted(honest, releases.through(lambda asked: releases.uneven(asked, lambda n_free: share.ravel())))
+    return releases.Planted(honest, releases.through(lambda noise: releases.uneven(noise, lambda n_free: share.ravel())))
 
 
 class _CountedTwice(UCBVI):
@@ -72,18 +71,18 @@ class _RewardsNotClipped(UCBVI):
 class _KnownPairs(UCBVI):
     """Pairs that nobody has visited are known exactly: their bonus is infinite (no privacy)."""
 
-    def init(self, n_reps: int) -> tuple[Any, Any]:
+    def init(self, n_reps: int) -> tuple[State, State]:
         """The honest states, with (n_reps, H, S, A) exact visits kept in the released one."""
         sensitive, released = super().init(n_reps)
         return sensitive, extended(released, visits=np.zeros((n_reps, *self.shape[:3])))
 
-    def absorb(self, sensitive: Sensitive, released: Any, record: Record, ledger: Ledger) -> tuple[Sensitive, Any]:
+    def absorb(self, sensitive: Sensitive, released: State, record: Record, ledger: Ledger) -> tuple[Sensitive, State]:
         assert record.states is not None
         r, h = np.indices(record.actions.shape)
         released.visits[r, h, record.states[:, :-1], record.actions] += 1
         return super().absorb(sensitive, released, record, ledger)
 
-    def plan(self, noisy: FloatArray, released: Any) -> None:
+    def plan(self, noisy: FloatArray, released: State) -> None:
         """Plans from statistics to which the exact list of unvisited pairs is added."""
         known = noisy.copy()
         unseen = released.visits == 0
@@ -91,8 +90,8 @@ class _KnownPairs(UCBVI):
         super().plan(known, released)
 
 
-def _is_learning(honest: Any) -> bool:
-    """Whether decisions depend on what is released: the printed bonus hides all of it in few episodes."""
+def _is_learning(honest: UCBVI) -> bool:
+    """True if decisions depend on what is released: the printed bonus hides all of it in few episodes."""
     return honest.printed is None
 
 

@@ -1,11 +1,11 @@
-"""What can be wrong where a promise is made to users who have several records."""
+"""Faults that can be made where a promise is made to users who have several records."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 from bandana.audits.faults.fault import BOTH, Control, caught_as
-from bandana.audits.faults.releases import planted, through
+from bandana.audits.faults.releases import planted, scaled, through
 from bandana.audits.outcome import NOISE, SAMPLING
 from bandana.privacy_core import Participation
 
@@ -39,6 +39,6 @@ def counted_as_one_record(users: Participation, *, is_gaussian: bool) -> Control
     return Control(
         "user-counted-as-one-record",
         f"The noise protects one record, though a user has {users.most} ({users.most} mu0)",
-        planted(through(lambda mechanism: mechanism.scaled(1 / users.most))),
+        planted(through(lambda mechanism: scaled(mechanism, 1 / users.most))),
         BOTH if is_gaussian else (SAMPLING,),
     )

@@ -10,12 +10,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Unpack
 
-from bandana.algorithms.protocol import FloatArray, IntArray, Record
-from bandana.privacy_core import Carried, Ledger, Span
+from bandana.algorithms.protocol import Algorithm, FloatArray, IntArray, Record
+from bandana.audits.faults.fault import State
+from bandana.privacy_core import Carried, Ledger, Mechanism, Span
 from bandana.privacy_core.ledger import Reads
 
 
-def delegated(owner: str, name: str, *default: Any) -> Any:
+def delegated(owner: str, name: str, *default: object) -> Any:
     """A property that reads an attribute of what the field `owner` holds.
 
     Args:
@@ -27,10 +28,10 @@ def delegated(owner: str, name: str, *default: Any) -> Any:
 
 
 class ReleaseRequest(NamedTuple):
-    """What an algorithm asks its ledger to release; the fields are those of `Ledger.release`."""
+    """Request of an algorithm to its ledger; the fields are those of `Ledger.release`."""
 
     ledger: Ledger
-    mechanism: Any
+    mechanism: Mechanism
     value: FloatArray
     records: Span
     reps: IntArray | None
@@ -54,7 +55,7 @@ class WrappedLedger:
         self.n_reps = ledger.n_reps
         self._ledger, self._answer = ledger, answer
 
-    def release(self, mechanism: Any, value: FloatArray, **reads: Unpack[Reads]) -> FloatArray:
+    def release(self, mechanism: Mechanism, value: FloatArray, **reads: Unpack[Reads]) -> FloatArray:
         """The function's answer, of the value's shape."""
         return self._answer(
             ReleaseRequest(self._ledger, mechanism, value, reads["records"], reads.get("reps"), reads.get("carried"))
@@ -64,10 +65,10 @@ class WrappedLedger:
 class WrappedState(NamedTuple):
     """The sensitive state of an algorithm whose ledger is wrapped."""
 
-    inner: Any
+    inner: State
     """The algorithm's own."""
     memory: Any
-    """What the wrapper remembers of this run."""
+    """The wrapper's, of this run."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,7 @@ class WithLedgerWrapper:
       honest: the algorithm.
     """
 
-    honest: Any
+    honest: Algorithm
 
     n_actions, reward_range, act, hold = (delegated("honest", name) for name in ("n_actions", "reward_range", "act", "hold"))
     context_dimension, episode_length, n_states = (
@@ -94,12 +95,12 @@ class WithLedgerWrapper:
         """(n_rows, ...) what the algorithm gets for a request to its ledger."""
         return request.release()
 
-    def init(self, n_reps: int) -> tuple[WrappedState, Any]:
+    def init(self, n_reps: int) -> tuple[WrappedState, State]:
         """Initial states of the wrapped algorithm, with an empty memory."""
         sensitive, released = self.honest.init(n_reps)
         return WrappedState(sensitive, self.empty_memory(n_reps)), released
 
-    def absorb(self, sensitive: WrappedState, released: Any, record: Record, ledger: Ledger) -> tuple[WrappedState, Any]:
+    def absorb(self, sensitive: WrappedState, released: State, record: Record, ledger: Ledger) -> tuple[WrappedState, State]:
         """Absorbs a record as the wrapped algorithm does, through the wrapped ledger."""
         wrapped = WrappedLedger(ledger, lambda request: self.answer(request, sensitive.memory))
         inner, released = self.honest.absorb(sensitive.inner, released, record, wrapped)

@@ -41,8 +41,8 @@ class Pair:
     def of_user(cls, table: Table, records: Sequence[int], change: Change, context: str = "") -> Pair:
         """The table with all records of one user that change, and the neighbor; the change is one of rewards."""
         first, *others = records
-        found = cls.of(table, first, change)
-        data, neighbor = found.data, found.neighbor
+        pair = cls.of(table, first, change)
+        data, neighbor = pair.data, pair.neighbor
         for record in others:
             data, neighbor = data.pair(record, change)[0], neighbor.pair(record, change)[1]
         shown = ", ".join(map(str, records))

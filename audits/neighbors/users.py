@@ -79,9 +79,9 @@ def find(algorithm: Algorithm, table: Table, users: Participation, probes: Seque
         for change in changes
     ]
     seeds = np.random.SeedSequence(seed, spawn_key=(_SEED,)).spawn(len(tried))
-    found = [(*_losses(algorithm, pair, child), pair) for pair, child in zip(tried, seeds, strict=True)]
-    mu, epsilon, pair = max(found, key=lambda each: round(each[0], 9) if math.isfinite(each[0]) else math.inf)
-    trace = tuple(Tried(each.description, _FEW, loss) for loss, _, each in found)
+    losses = [(*_losses(algorithm, pair, child), pair) for pair, child in zip(tried, seeds, strict=True)]
+    mu, epsilon, pair = max(losses, key=lambda each: round(each[0], 9) if math.isfinite(each[0]) else math.inf)
+    trace = tuple(Tried(each.description, _FEW, loss) for loss, _, each in losses)
     return WorstPair(pair, mu, epsilon, len(tried), trace)
 
 

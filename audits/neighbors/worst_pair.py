@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -148,7 +148,7 @@ def losses(
 
 def _canaries(contexts: Mapping[str, Table], tried: Sequence[Candidate]) -> tuple[Table, IntArray]:
     """The records that canaries are, as rows of a table, and (n_candidates, 2) the rows on the data set and its neighbor."""
-    rows: dict[tuple[float, bytes], tuple[float, NDArray[Any] | None]] = {}
+    rows: dict[tuple[float, bytes], tuple[float, NDArray[np.generic] | None]] = {}
     places = []
     for candidate in tried:
         for reward, covariates in contexts[candidate.context].rows(candidate.record, candidate.change):
@@ -251,8 +251,8 @@ class _Search:
         tried = list(dict.fromkeys(tried))
         if not tried:
             return []
-        found = self.play(tried, n_replays)
-        ranked = [(visible_mu(row), candidate) for row, candidate in zip(found.mu, tried, strict=True)]
+        losses = self.play(tried, n_replays)
+        ranked = [(visible_mu(row), candidate) for row, candidate in zip(losses.mu, tried, strict=True)]
         self.trace += [Tried(str(candidate), n_replays, mu) for mu, candidate in ranked]
         self.seen.update({candidate: mu for mu, candidate in ranked})
         return sorted(ranked, key=lambda item: -round(item[0] / _EQUAL) if math.isfinite(item[0]) else -math.inf)
@@ -300,7 +300,7 @@ def find(algorithm: Algorithm, table: Table, probes: Sequence[int], seed: int, p
     # From the best change of covariates too, though another one looks better: they are improved one by one.
     moved = [one for one in ranked if one.change.covariates is not None and table.near(one.change)][:1]
     kept += state.look([candidate for candidate in moved if candidate != kept[0][1]], _MORE)
-    best = max((_improve(state, start, positions, [plain, *others]) for start in kept), key=lambda found: found[0])[1]
+    best = max((_improve(state, start, positions, [plain, *others]) for start in kept), key=lambda each: each[0])[1]
     final = state.play([best], _MORE)
     mu = visible_mu(final.mu[0])
     state.trace.append(Tried(str(best), _MORE, mu))
@@ -326,10 +326,10 @@ def _improve(
             near += [replace(at, change=change) for change in state.contexts[at.context].near(at.change)]
         near += [replace(at, context=words) for words in _near(state, at.record)]
         fresh = [one for one in near if one not in state.seen]
-        found = state.look([one for _, one in state.look(fresh, _FEW)[:_KEPT]], _MORE)
-        if not found or found[0][0] <= best[0] + _EQUAL:
+        ranked = state.look([one for _, one in state.look(fresh, _FEW)[:_KEPT]], _MORE)
+        if not ranked or ranked[0][0] <= best[0] + _EQUAL:
             return best
-        best = found[0]
+        best = ranked[0]
     return best
 
 

@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from bandana.algorithms.coins import Coins, coins_of
 from bandana.algorithms.environments.episodes import Table
-from bandana.algorithms.protocol import FloatArray, IntArray, Record
+from bandana.algorithms.protocol import Algorithm, FloatArray, IntArray, Record
 from bandana.algorithms.run import run
-from bandana.privacy_core import Carried, Interval, Mechanism, ReproducibleNoise, Span
+from bandana.privacy_core import Carried, Interval, Ledger, Mechanism, ReproducibleNoise, Span
 
 MEMBERS = {
     "n_actions": "number of actions, an attribute",
@@ -60,8 +61,8 @@ def draws(source: str) -> list[Draw]:
     """
     tree = ast.parse(source)
     tree.body = [node for node in tree.body if not _is_main_guard(node)]
-    found = {Draw(node.lineno, what) for node in ast.walk(tree) if (what := _drawn(node))}  # type: ignore[attr-defined]
-    return sorted(found)
+    places = {Draw(node.lineno, what) for node in ast.walk(tree) if (what := _drawn(node))}  # type: ignore[attr-defined]
+    return sorted(places)
 
 
 def _is_main_guard(node: ast.stmt) -> bool:
@@ -84,21 +85,21 @@ def _drawn(node: ast.AST) -> str:
     return ""
 
 
-def missing_members(algorithm: Any) -> list[str]:
-    """What the protocol asks for and the object lacks, with its form."""
+def missing_members(algorithm: object) -> list[str]:
+    """Lists the members that the protocol asks for and the object lacks, with their forms."""
     members = dict(MEMBERS)
     if getattr(algorithm, "n_coins", 0):
         members["act"] = "act(released, context, step, coins) -> (n_reps,) actions"
         del members["hold"]  # decisions by coins are not held
     lacks = []
     for name, form in members.items():
-        found = getattr(algorithm, name, None)
-        if found is None or (form.startswith(name) and not callable(found)):
+        member = getattr(algorithm, name, None)
+        if member is None or (form.startswith(name) and not callable(member)):
             lacks.append(f"{name}: {form}")
     return lacks
 
 
-def check_members(algorithm: Any) -> None:
+def check_members(algorithm: Algorithm) -> None:
     """Looks at what can be looked at without playing.
 
     Raises:
@@ -117,7 +118,7 @@ def check_members(algorithm: Any) -> None:
         raise ProtocolError(f"reward_range must be a bandana.privacy_core.Interval, got {algorithm.reward_range!r}")
 
 
-def check(algorithm: Any, table: Table, seed: int) -> None:
+def check(algorithm: Algorithm, table: Table, seed: int) -> None:
     """Watches the algorithm play a table.
 
     Args:
@@ -158,7 +159,7 @@ def check(algorithm: Any, table: Table, seed: int) -> None:
 
 @dataclass
 class _Seen:
-    """What a watched run shows: actions round by round, and every output."""
+    """Record of a watched run: actions round by round, and every output."""
 
     actions: IntArray
     outputs: list[FloatArray]
@@ -204,7 +205,7 @@ class _OwnNoise:
 class _Checked:
     """The algorithm, each of whose answers is looked at; and what it played."""
 
-    def __init__(self, algorithm: Any, n_reps: int, horizon: int) -> None:
+    def __init__(self, algorithm: Algorithm, n_reps: int, horizon: int) -> None:
         self.honest = algorithm
         self.n_actions, self.reward_range = algorithm.n_actions, algorithm.reward_range
         self.episode_length: int | None = getattr(algorithm, "episode_length", None)
@@ -213,41 +214,41 @@ class _Checked:
         self._n_reps = n_reps
         self.played = np.full((n_reps, horizon, self.episode_length or 1), -1, dtype=np.int64)
 
-    def init(self, n_reps: int) -> tuple[Any, Any]:
+    def init(self, n_reps: int) -> tuple[object, object]:
         return self._pair("init", self.honest.init(n_reps))
 
-    def act(self, released: Any, context: FloatArray | None, step: int, *coins: FloatArray) -> IntArray:
+    def act(self, released: object, context: FloatArray | None, step: int, *coins: FloatArray) -> IntArray:
         actions = self._whole("act", self.honest.act(released, context, step, *coins))
         if ((actions < 0) | (actions >= self.n_actions)).any():
             raise ProtocolError(f"act must answer actions in [0, {self.n_actions}), got {actions.tolist()}")
         return actions
 
-    def hold(self, released: Any, actions: IntArray) -> IntArray:
+    def hold(self, released: object, actions: IntArray) -> IntArray:
         lengths = self._whole("hold", self.honest.hold(released, actions))
         if (lengths < 1).any():
             raise ProtocolError(f"hold must answer at least 1 round, got {lengths.tolist()}")
         return lengths
 
-    def absorb(self, sensitive: Any, released: Any, record: Record, ledger: Any) -> tuple[Any, Any]:
+    def absorb(self, sensitive: object, released: object, record: Record, ledger: Ledger) -> tuple[object, object]:
         for rep, (start, count) in enumerate(zip(record.user, record.n_records, strict=True)):
             self.played[rep, start : start + count] = record.actions[rep]
         return self._pair("absorb", self.honest.absorb(sensitive, released, record, ledger))
 
-    def _whole(self, name: str, answer: Any) -> IntArray:
+    def _whole(self, name: str, answer: ArrayLike) -> IntArray:
         shape, kind = np.shape(answer), getattr(answer, "dtype", None)
         if shape != (self._n_reps,) or kind is None or not np.issubdtype(kind, np.integer):
-            found = f"shape {shape}" + ("" if kind is None else f" of {kind}")
-            raise ProtocolError(f"{name} must answer an array of whole numbers of shape ({self._n_reps},), got {found}")
+            got = f"shape {shape}" + ("" if kind is None else f" of {kind}")
+            raise ProtocolError(f"{name} must answer an array of whole numbers of shape ({self._n_reps},), got {got}")
         return np.asarray(answer)
 
     @staticmethod
-    def _pair(name: str, answer: Any) -> tuple[Any, Any]:
+    def _pair(name: str, answer: object) -> tuple[object, object]:
         if not isinstance(answer, tuple) or len(answer) != 2:
             raise ProtocolError(f"{name} must return the sensitive and the released state, got {type(answer).__name__}")
         return answer
 
 
-def _watch(algorithm: Any, table: Table, seeds: list[int], jump: bool = True) -> _Seen:
+def _watch(algorithm: Algorithm, table: Table, seeds: list[int], jump: bool = True) -> _Seen:
     checked = _Checked(algorithm, len(seeds), table.n_users)
     ledger = _OwnNoise(seeds)
     coins = Coins([np.random.SeedSequence(seed) for seed in seeds], len(seeds))

@@ -8,10 +8,10 @@ fault from none (mu = 0.01, or mu = 30) is also audited at a test budget, of abo
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from bandana.algorithms.protocol import Algorithm, FloatArray
 from bandana.audits.faults.wrapped import ReleaseRequest, WithLedgerWrapper
+from bandana.privacy_core import Mechanism
 from bandana.privacy_core.checks import positive
 
 _MOST_KNOWN = 64
@@ -42,11 +42,11 @@ class Rescaled(WithLedgerWrapper):
     def __post_init__(self) -> None:
         positive("factor", self.factor)
 
-    def empty_memory(self, n_reps: int) -> dict[int, tuple[Any, Any]]:
+    def empty_memory(self, n_reps: int) -> dict[int, tuple[Mechanism, Mechanism]]:
         """An empty memory: identity -> (the mechanism, what replaced it), so that each is built once."""
         return {}
 
-    def answer(self, request: ReleaseRequest, memory: dict[int, tuple[Any, Any]]) -> FloatArray:
+    def answer(self, request: ReleaseRequest, memory: dict[int, tuple[Mechanism, Mechanism]]) -> FloatArray:
         """The ledger's answer with the mechanism's noise rescaled.
 
         Raises:

@@ -1,4 +1,4 @@
-"""What must be found out about anybody's algorithm that keeps the protocol, before it can be audited as any of the catalog.
+"""Facts that an audit needs of anybody's algorithm that keeps the protocol, to treat it as any of the catalog.
 
 Canaries stand where the algorithm's own ledger says that a record pays most, the planted faults are those of
 `bandana.audits.faults.releases`, and a claim on other neighbors than its mechanisms are made for is refused.
@@ -164,7 +164,7 @@ def at_test_budget(trial: Trial) -> Trial | None:
 
 
 def _strength(events: Events) -> tuple[float, Guarantee]:
-    """How much the noise spends, 1 at the test budget; and the claim there."""
+    """Spending of the noise, 1 at the test budget; and the claim there."""
     if all(isinstance(event, BoundedEvent) for event, _ in events):
         return accounted_as(Quantity("epsilon"), events), PureDP(1.0)
     return math.sqrt(2 * accounted_as(Quantity("rho"), events)), ZCDP(0.5)

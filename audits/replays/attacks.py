@@ -201,7 +201,7 @@ def of_view(view: str) -> tuple[Attack, ...]:
     Raises:
       ValueError: there is no such view.
     """
-    found = tuple(attack for attack in ALL if attack.view == view)
-    if not found:
+    attacks = tuple(attack for attack in ALL if attack.view == view)
+    if not attacks:
         raise ValueError(f"view must be one of {sorted({attack.view for attack in ALL})}, got {view!r}")
-    return found
+    return attacks

@@ -63,13 +63,13 @@ def features(actions: IntArray, record: int, n_arms: int) -> FloatArray:
     Stretches double in length. Only actions of other records count: those that the claim protects from.
     """
     later = actions[:, record + 1 :]
-    found = [later[:, [t]] == np.arange(n_arms - 1) for t in range(min(_FIRST_ACTIONS, later.shape[1]))]
+    columns = [later[:, [t]] == np.arange(n_arms - 1) for t in range(min(_FIRST_ACTIONS, later.shape[1]))]
     start = 0
     while start < later.shape[1]:
         stop = min(later.shape[1], max(start + 1, 2 * start))
-        found.append(np.stack([(later[:, start:stop] == arm).mean(axis=1) for arm in range(n_arms - 1)], axis=1))
+        columns.append(np.stack([(later[:, start:stop] == arm).mean(axis=1) for arm in range(n_arms - 1)], axis=1))
         start = stop
-    return np.concatenate([part.astype(float) for part in found], axis=1)
+    return np.concatenate([part.astype(float) for part in columns], axis=1)
 
 
 def learn_logistic(x: Matrix, is_neighbor: ArrayLike, n_steps: int = 12, ridge: float = 1.0) -> Scorer:
@@ -180,7 +180,7 @@ def signs_at(scores: FloatArray, cut: float | None) -> FloatArray:
     return scores if cut is None else np.where(scores > cut, 1.0, -1.0)
 
 
-def with_signs(scorers: Mapping[str, Scorer], data: NDArray[Any], neighbor: NDArray[Any]) -> dict[str, Scorer]:
+def with_signs(scorers: Mapping[str, Scorer], data: NDArray[np.generic], neighbor: NDArray[np.generic]) -> dict[str, Scorer]:
     """The sign of each score at its most telling cut.
 
     Args:

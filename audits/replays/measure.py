@@ -96,7 +96,7 @@ def measure(
         pairs = tuple(pairs)
         n_pairs = len(pairs)
     seeds = np.random.SeedSequence(effort.seed).spawn(2 * n_pairs)
-    found: list[StatedBound] = []
+    bounds: list[StatedBound] = []
     scores: dict[str, tuple[FloatArray, FloatArray]] = {}
     for index, pair in enumerate(pairs):
         data, neighbor = replay_both(algorithm, pair, effort.replays, (seeds[2 * index], seeds[2 * index + 1]))
@@ -114,10 +114,10 @@ def measure(
                         f"some scores of the {planned.view} are NaN: a log density ratio, or a released value, is no number"
                     )
             attack, name = seen[planned.view]
-            found.append(state(planned, attack, pair, scores[name], name, level, effort))
-            if planned.quantity == plan[0].quantity and found[-1].lower > enough:
-                return Measurement(tuple(found), scores)
-    return Measurement(tuple(found), scores)
+            bounds.append(state(planned, attack, pair, scores[name], name, level, effort))
+            if planned.quantity == plan[0].quantity and bounds[-1].lower > enough:
+                return Measurement(tuple(bounds), scores)
+    return Measurement(tuple(bounds), scores)
 
 
 def measure_one_run(
@@ -142,10 +142,10 @@ def measure_one_run(
         change = replace(change, covariates=changes[0].covariates)
     data, neighbor = data.all_changed(change)
     try:
-        found = one_run.examine(algorithm, data, neighbor, effort.seed, claim=claim, delta=effort.delta, level=level)
+        examined = one_run.examine(algorithm, data, neighbor, effort.seed, claim=claim, delta=effort.delta, level=level)
     except ValueError:
         return Measurement((), {})
-    return Measurement(found.bounds, {ONE_RUN: (found.scores, found.is_in.astype(float))})
+    return Measurement(examined.bounds, {ONE_RUN: (examined.scores, examined.is_in.astype(float))})
 
 
 def scored(

@@ -148,11 +148,11 @@ def _bounds(
     *,
     is_sequential: bool,
 ) -> tuple[StatedBound, ...]:
-    found = []
+    bounds = []
     for name, quantity, parameters, share in plan(len(scores), claim, delta, level, is_sequential=is_sequential):
         lower = bound(name, scores, is_in, share, **parameters)
-        found.append(StatedBound(ONE_RUN, GUESSED_COINS, canaries, quantity, name, parameters, share, lower, ONE_RUN))
-    return tuple(found)
+        bounds.append(StatedBound(ONE_RUN, GUESSED_COINS, canaries, quantity, name, parameters, share, lower, ONE_RUN))
+    return tuple(bounds)
 
 
 def _in_table(algorithm: Algorithm, data: Table, neighbor: ArrayLike | Table) -> Table:
@@ -344,12 +344,12 @@ class _SharedAnswers:
         a canary are, nothing is known.
         """
         self._flush()
-        found = self._scores
+        scores = self._scores
         if not self._is_local:
             short = self._made < self._made[0]
             lost = (self.parted | short)[1:].reshape(2, self.n_pairs)
-            found = np.where(lost[0] ^ lost[1], np.where(lost[0], CERTAIN, -CERTAIN), np.where(lost[0], 0.0, found))
-        return np.clip(found, -CERTAIN, CERTAIN)
+            scores = np.where(lost[0] ^ lost[1], np.where(lost[0], CERTAIN, -CERTAIN), np.where(lost[0], 0.0, scores))
+        return np.clip(scores, -CERTAIN, CERTAIN)
 
 
 def _log_ratio(mechanism: Mechanism, output: FloatArray, out: FloatArray, in_: FloatArray) -> FloatArray:

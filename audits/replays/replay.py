@@ -28,7 +28,7 @@ WORKERS = "BANDANA_WORKERS"
 _ARRAYS = ("log_ratio", "action_code", "report_log_ratio", "actions")
 _MAX_CODES = 4096
 _MOST_WORKERS = 2
-_told: ContextVar[int | None] = ContextVar("threads of replays", default=None)
+_threads: ContextVar[int | None] = ContextVar("threads of replays", default=None)
 
 
 @dataclass(frozen=True)
@@ -85,11 +85,11 @@ def joined(parts: Sequence[Replays]) -> Replays:
 @contextmanager
 def in_threads(n_cores: int) -> Iterator[None]:
     """While it lasts, replays of this thread have so many cores to themselves; more than two are of no use."""
-    token = _told.set(min(_MOST_WORKERS, at_least("n_cores", n_cores, 1)))
+    token = _threads.set(min(_MOST_WORKERS, at_least("n_cores", n_cores, 1)))
     try:
         yield
     finally:
-        _told.reset(token)
+        _threads.reset(token)
 
 
 def default_workers() -> int:
@@ -101,8 +101,8 @@ def default_workers() -> int:
     Raises:
       ValueError: BANDANA_WORKERS is not a whole number of at least 1.
     """
-    if (told := _told.get()) is not None:
-        return told
+    if (n_threads := _threads.get()) is not None:
+        return n_threads
     if multiprocessing.parent_process() is not None or threading.current_thread() is not threading.main_thread():
         return 1
     if given := os.environ.get(WORKERS):
@@ -159,9 +159,9 @@ def _replay(
     at_least("n_replays", n_replays, 1)
     n_workers = default_workers() if workers is None else at_least("workers", workers, 1)
     can_copy = _is_copyable(algorithm)
-    found = [_empty(algorithm, pair, n_replays) for _ in sides]
+    sets = [_empty(algorithm, pair, n_replays) for _ in sides]
     blocks = [
-        (on_neighbor, found[side][start : start + BLOCK], child)
+        (on_neighbor, sets[side][start : start + BLOCK], child)
         for side, (on_neighbor, seed) in enumerate(sides.items())
         for start, child in zip(range(0, n_replays, BLOCK), seed.spawn(n_blocks(n_replays)), strict=True)
     ]
@@ -172,7 +172,7 @@ def _replay(
     if min(n_workers, len(blocks)) == 1 or not can_copy:
         for block in blocks:
             fill(*block)
-        return found
+        return sets
     with ThreadPoolExecutor(n_workers, thread_name_prefix="replay") as pool:
         try:
             for _ in pool.map(fill, *zip(*blocks, strict=True)):
@@ -180,7 +180,7 @@ def _replay(
         except BaseException:
             pool.shutdown(wait=True, cancel_futures=True)
             raise
-    return found
+    return sets
 
 
 def n_blocks(n_replays: int) -> int:
@@ -202,11 +202,11 @@ def replay_block(
       block: which block, in [0, n_blocks(n_replays)).
     """
     size = min(BLOCK, n_replays - block * BLOCK)
-    found = _empty(algorithm, pair, size)
+    replays = _empty(algorithm, pair, size)
     can_copy = _is_copyable(algorithm)
     child = seed.spawn(n_blocks(n_replays))[block]
-    _replay_block(copy.deepcopy(algorithm) if can_copy else algorithm, pair, on_neighbor, found, child)
-    return found
+    _replay_block(copy.deepcopy(algorithm) if can_copy else algorithm, pair, on_neighbor, replays, child)
+    return replays
 
 
 def _empty(algorithm: Algorithm, pair: Pair, n_replays: int) -> Replays:
@@ -226,13 +226,13 @@ def _is_copyable(algorithm: Algorithm) -> bool:
     return True
 
 
-def _replay_block(algorithm: Algorithm, pair: Pair, on_neighbor: bool, found: Replays, seed: np.random.SeedSequence) -> None:
-    """Fills `found`, the memory of one block, with that many replays."""
-    n_reps, record = len(found), pair.record
+def _replay_block(algorithm: Algorithm, pair: Pair, on_neighbor: bool, block: Replays, seed: np.random.SeedSequence) -> None:
+    """Fills `block`, the memory of one block, with that many replays."""
+    n_reps, record = len(block), pair.record
     here, there = (pair.neighbor, pair.data) if on_neighbor else (pair.data, pair.neighbor)
     live = LiveLedger(n_reps, ReproducibleNoise(seed), keeps_transcript=True, n_records=here.n_users)
     actions = ActionLog()
-    later = LaterActions(record, here.n_users, algorithm.n_actions, n_reps, found.actions, here.n_steps)
+    later = LaterActions(record, here.n_users, algorithm.n_actions, n_reps, block.actions, here.n_steps)
     coins = Coins(seed, n_reps)  # the same on both sides: the score is that of the releases given the coins
     run(algorithm, here, live, observers=[actions, later], coins=coins)
     scripted = ScoringLedger(n_reps, live.transcript, record)
@@ -241,9 +241,9 @@ def _replay_block(algorithm: Algorithm, pair: Pair, on_neighbor: bool, found: Re
     scripted.finish()
     differs = (scripted.diverged >= 0) | actions_differ(actions, shadow, pair.hidden_record)
     sign = -1.0 if on_neighbor else 1.0
-    found.log_ratio[:] = sign * np.where(differs, -np.inf, scripted.log_ratio)
-    found.report_log_ratio[:] = sign * np.where(differs, -np.inf, scripted.report_log_ratio)
-    found.action_code[:] = action_codes(actions, record, algorithm.n_actions)
+    block.log_ratio[:] = sign * np.where(differs, -np.inf, scripted.log_ratio)
+    block.report_log_ratio[:] = sign * np.where(differs, -np.inf, scripted.report_log_ratio)
+    block.action_code[:] = action_codes(actions, record, algorithm.n_actions)
 
 
 class ScoringLedger(ScriptedLedger):

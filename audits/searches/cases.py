@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Any, NamedTuple
@@ -32,6 +31,10 @@ class UncheckedContexts(ContextTable):
         return array
 
 
+Covariates = tuple[Any, ...]
+"""Numbers of one record or of all, nested: features of the actions, or a tree of states."""
+
+
 @dataclass(frozen=True)
 class Case:
     """One thing to try: a table, a record of it, and the replacement of that record.
@@ -53,8 +56,8 @@ class Case:
     record: int
     replacement: tuple[float, ...]
     seed: int
-    covariates: tuple[Any, ...] | None = None
-    replaced_covariates: tuple[Any, ...] | None = None
+    covariates: Covariates | None = None
+    replaced_covariates: Covariates | None = None
     episode: tuple[int, int, int] | None = None
     wide: int = -1
     others: tuple[int, ...] = ()
@@ -125,7 +128,7 @@ class Path(NamedTuple):
     actions: tuple[int, ...]
 
 
-def as_tuples(array: NDArray[Any]) -> Any:
+def as_tuples(array: NDArray[np.generic]) -> Covariates:
     """Nested tuples of the array's numbers."""
     return tuple(map(as_tuples, array)) if array.ndim > 1 else tuple(array.tolist())
 
@@ -210,7 +213,7 @@ class CaseSpace:
         is_bandit = self.dimension is None and self.episode is None
         return max(self.max_rounds, self.n_actions) if is_bandit else self.max_rounds
 
-    def table(self, background: Background, n_rounds: int, draw: Callable[[Any], Any]) -> FloatArray:
+    def table(self, background: Background, n_rounds: int, draw: st.DrawFn) -> FloatArray:
         """(n_rounds, n_answers) rewards; unless drawn, all arms have earned the same, so that every decision is close."""
         if background is Background.DRAWN:
             drawn = _bytes(draw, n_rounds * self.n_answers)
@@ -236,7 +239,7 @@ class CaseSpace:
         axes = actions % (self.dimension or 1), (actions + rounds) % (self.dimension or 1)
         return np.asarray(vectors[(0 * actions, *axes, _below(len(vectors), drawn, actions.shape))[kind]])
 
-    def with_contexts(self, case: Case, draw: Callable[[Any], Any]) -> Case:
+    def with_contexts(self, case: Case, draw: st.DrawFn) -> Case:
         """Adds contexts to the case, and other ones for the record where they are private."""
         n_rounds, kind = len(case.rewards), Contexts(draw(st.integers(0, 3)))
         drawn = _bytes(draw, n_rounds * self.n_actions) if kind is Contexts.DRAWN else _NOT_DRAWN
@@ -249,7 +252,7 @@ class CaseSpace:
                 features[case.record] = vectors[0]
         return self._with_covariates(case, features, replaced)
 
-    def _with_covariates(self, case: Case, covariates: NDArray[Any], replaced: NDArray[Any] | None) -> Case:
+    def _with_covariates(self, case: Case, covariates: NDArray[np.generic], replaced: NDArray[np.generic] | None) -> Case:
         """Adds covariates of all users to the case, and others for the record, unless they are the same."""
         changed = None if replaced is None or np.array_equal(replaced, covariates[case.record]) else as_tuples(replaced)
         return replace(case, covariates=as_tuples(covariates), replaced_covariates=changed, episode=self.episode)
@@ -287,7 +290,7 @@ class CaseSpace:
         after = (states, (states + 1) % n_states, actions % n_states)[walk]
         return np.concatenate([[0], after.ravel()])
 
-    def with_trees(self, case: Case, draw: Callable[[Any], Any]) -> Case:
+    def with_trees(self, case: Case, draw: st.DrawFn) -> Case:
         """Adds trees to the case, and another one for the record where they are private."""
         n_rounds, walk = len(case.rewards), Walk(draw(st.integers(0, 4)))
         size = 1 + self.n_answers
@@ -318,7 +321,7 @@ class CaseSpace:
             replacements = st.one_of(every, few.map(lambda values: tuple(np.resize(values, n_answers).tolist())))
 
         @st.composite
-        def cases(draw: Callable[[Any], Any]) -> Case:
+        def cases(draw: st.DrawFn) -> Case:
             n_rounds = draw(long if draw(st.integers(0, 3)) == 3 else short)
             record = draw(st.integers(0, (n_rounds if draw(st.booleans()) else min(n_rounds, 2 * self.n_actions)) - 1))
             background = Background(min(draw(st.integers(0, 5)), Background.DRAWN))  # drawn ones come twice as often
@@ -336,7 +339,7 @@ class CaseSpace:
         return cases()
 
 
-def _bytes(draw: Callable[[Any], Any], size: int) -> bytes:
+def _bytes(draw: st.DrawFn, size: int) -> bytes:
     """Draws `size` bytes; of more than 256, a pattern of 256."""
     few = min(size, _CELLS)
     drawn: bytes = draw(st.binary(min_size=few, max_size=few))

@@ -13,7 +13,6 @@ import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -165,10 +164,10 @@ def _together(sides: Sides, longest: int, columns: Factorization | None) -> floa
 
 def sequences(sides: Sides) -> Counterexample | None:
     """Rows of one sequence that together moved by more than is paid for once."""
-    found = _outgrown(sides.live, sides.scripted, sides)
-    if found is None:
+    outgrown = _outgrown(sides.live, sides.scripted, sides)
+    if outgrown is None:
         return None
-    label, moved, limit, rep = found
+    label, moved, limit, rep = outgrown
     summary = f"together moved by {moved:.6g}, {moved / limit:.4g} times the sensitivity {limit:.6g} that is paid for once"
 
     def is_in(move: Move, release: Release) -> bool:
@@ -203,12 +202,13 @@ def book(sides: Sides, claim: GaussianDP | None) -> Counterexample | None:
     def holds(move: Move, release: Release) -> bool:
         return move.start <= record < move.stop
 
-    found = _found(sides, BOOK, rep, -1, f"the releases on one record compose to {mu:.6g}-GDP; the claim is {claim}", holds)
-    marked = [call for move, (call, _, _) in zip(found.rows, sides.data.own(rep), strict=True) if move.is_offending]
+    reason = f"the releases on one record compose to {mu:.6g}-GDP; the claim is {claim}"
+    example = _found(sides, BOOK, rep, -1, reason, holds)
+    marked = [call for move, (call, _, _) in zip(example.rows, sides.data.own(rep), strict=True) if move.is_offending]
     mu = _as_mu(account(Counter(sides.live.transcript[call].mechanism.event for call in marked)))
     summary = f"record {record} pays for the {len(marked)} releases that are marked: {mu:.6g}-GDP together, "
     summary += f"the claim is {claim.mu:.6g}-GDP ({mu / claim.mu:.4g} times)"
-    return replace(found, total=Total(record, mu, claim.mu, summary))
+    return replace(example, total=Total(record, mu, claim.mu, summary))
 
 
 def _is_bare(release: Release) -> bool:
@@ -273,7 +273,7 @@ def _request(call: Call, row: int) -> str:
     return f"{name} of scale {call.mechanism.scale:.6g} on [{call.records.start[row]}, {call.records.stop[row]})"
 
 
-def _first(mine: Sequence[Any], theirs: Sequence[Any]) -> int:
+def _first(mine: Sequence[object], theirs: Sequence[object]) -> int:
     """Index of the first place where two lists differ; the longer length where they do not."""
     shorter = min(len(mine), len(theirs))
     return next((i for i in range(shorter) if mine[i] != theirs[i]), shorter)
@@ -348,6 +348,6 @@ def first_violation(sides: Sides, claim: GaussianDP | None) -> Counterexample | 
       claim: see `bandana.audits.searches.deterministic.examine`.
     """
     for check in (decisions, releases, sequences):
-        if (found := check(sides)) is not None:
-            return found
+        if (violation := check(sides)) is not None:
+            return violation
     return book(sides, claim) or states(sides)

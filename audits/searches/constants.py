@@ -8,24 +8,23 @@ import math
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from functools import lru_cache
-from typing import Any
 
 _MOST, _DEEPEST = 32, 4
 
 
-def constants_of(algorithm: Any) -> tuple[float, ...]:
+def constants_of(algorithm: object) -> tuple[float, ...]:
     """Finite numbers in the fields of an algorithm and its parts, then in the modules of its classes; at most 32.
 
     An algorithm that singles one reward out must name it somewhere.
     """
-    found: dict[float, None] = {}
+    constants: dict[float, None] = {}
     for value in (*_in_fields(algorithm), *_in_sources(algorithm)):
         if math.isfinite(value):
-            found.setdefault(value)
-    return tuple(found)[:_MOST]
+            constants.setdefault(value)
+    return tuple(constants)[:_MOST]
 
 
-def _in_fields(part: Any, depth: int = 0) -> Iterator[float]:
+def _in_fields(part: object, depth: int = 0) -> Iterator[float]:
     if isinstance(part, bool):
         return
     if isinstance(part, int | float):
@@ -38,7 +37,7 @@ def _in_fields(part: Any, depth: int = 0) -> Iterator[float]:
             yield from _in_fields(inner, depth + 1)
 
 
-def _in_sources(part: Any, depth: int = 0) -> Iterator[float]:
+def _in_sources(part: object, depth: int = 0) -> Iterator[float]:
     for kind in type(part).__mro__:
         if kind is not object:
             yield from _in_module(kind)

@@ -11,9 +11,8 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any
 
-from bandana.audits.searches.cases import Case, Path
+from bandana.audits.searches.cases import Case, Covariates, Path
 from bandana.audits.searches.widened import WIDER
 
 DECISION, SPAN, SENSITIVITY, SEQUENCE = "decision", "span", "sensitivity", "sequence"
@@ -179,7 +178,7 @@ class Counterexample:
         and the last.
         """
         case = self.case
-        found = [
+        lines = [
             f"record {case.record} of {len(case.rewards)} {case.unit}s changes from {self._changes(' on D to ')} on D' "
             f"(noise seed {case.seed}, replicate {self.replicate} of {self.n_replicates}{self._widened})",
             self.reason,
@@ -188,15 +187,15 @@ class Counterexample:
             mine, theirs = case.covariates[case.record], case.replaced_covariates
             change = "" if theirs is None else f" and become {_covariates(theirs)} on D'"
             name = "contexts" if isinstance(mine[0], tuple) else "covariates"
-            found.insert(1, f"its {name} are {_covariates(mine)}{change}")
-        found = [line for text in found for line in textwrap.wrap(text, _WIDTH)]
-        found += ["", *self._data_lines()]
+            lines.insert(1, f"its {name} are {_covariates(mine)}{change}")
+        lines = [line for text in lines for line in textwrap.wrap(text, _WIDTH)]
+        lines += ["", *self._data_lines()]
         if self.rows:
-            found += ["", *self._release_lines()]
+            lines += ["", *self._release_lines()]
         for part in (self.difference, self.total):
             if part is not None:
-                found += ["", *textwrap.wrap(part.summary, _WIDTH)]
-        return [line if len(line) <= _WIDTH else line[: _WIDTH - 3] + "..." for line in found]
+                lines += ["", *textwrap.wrap(part.summary, _WIDTH)]
+        return [line if len(line) <= _WIDTH else line[: _WIDTH - 3] + "..." for line in lines]
 
     def _data_lines(self) -> list[str]:
         case, parts = self.case, self.kind == DECISION
@@ -236,7 +235,7 @@ class Counterexample:
         marked = {place for place, row in enumerate(self.rows) if row.is_offending}
         return _aligned(head, table, marked, left=3 if is_priced else 0, words=(3, 4, 5))
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> dict[str, object]:
         """The same as plain JSON: strings, lists, finite numbers or None.
 
         Returns:
@@ -277,7 +276,7 @@ class Counterexample:
             else {**vars(self.total), "found": _finite(self.total.found), "allowed": _finite(self.total.allowed)},
         }
 
-    def _row(self, place: int) -> dict[str, Any]:
+    def _row(self, place: int) -> dict[str, object]:
         """One record as plain JSON: in episodes the rewards are those along the path."""
         case = self.case
         if case.episode is None:
@@ -303,7 +302,7 @@ class Counterexample:
         }
 
 
-def _plain(row: Move) -> dict[str, Any]:
+def _plain(row: Move) -> dict[str, object]:
     numbers = {"moved": row.moved, "allowed": row.allowed, "times": row.times}
     return {**vars(row), **{name: _finite(value) for name, value in numbers.items()}}
 
@@ -312,16 +311,16 @@ def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _runs(rewards: Sequence[tuple[float, ...]]) -> list[dict[str, Any]]:
-    found, start = [], 0
+def _runs(rewards: Sequence[tuple[float, ...]]) -> list[dict[str, object]]:
+    runs, start = [], 0
     for row, same in groupby(rewards):
         stop = start + len(list(same))
-        found.append({"start": start, "stop": stop, "rewards": list(row)})
+        runs.append({"start": start, "stop": stop, "rewards": list(row)})
         start = stop
-    return found
+    return runs
 
 
-def as_lists(values: tuple[Any, ...]) -> list[Any]:
+def as_lists(values: Covariates) -> list[object]:
     """Nested tuples as nested lists."""
     return [as_lists(value) if isinstance(value, tuple) else value for value in values]
 
@@ -334,7 +333,7 @@ def _bracketed(values: Iterable[float]) -> str:
     return f"[{', '.join(_cut_middle([_number(value) for value in values]))}]"
 
 
-def _covariates(values: Sequence[Any]) -> str:
+def _covariates(values: Covariates) -> str:
     """One vector of a record, or the vectors of its actions."""
     if not isinstance(values[0], tuple):
         return _bracketed(values)
@@ -366,11 +365,11 @@ def _kept(n: int, marked: set[int], most: int) -> list[int]:
     if n <= most:
         return list(range(n))
     ends = min(_ENDS, most // 4)
-    found = sorted(marked)
+    kept = sorted(marked)
     half = (most - 2 * ends) // 2
-    if len(found) > 2 * half:
-        found = found[:half] + found[-half:]
-    return sorted({*range(ends), *found, *range(n - ends, n)})
+    if len(kept) > 2 * half:
+        kept = kept[:half] + kept[-half:]
+    return sorted({*range(ends), *kept, *range(n - ends, n)})
 
 
 def _aligned(head: list[str], table: list[list[str]], marked: set[int], left: int, words: tuple[int, ...] = ()) -> list[str]:
@@ -386,10 +385,10 @@ def _aligned(head: list[str], table: list[list[str]], marked: set[int], left: in
         ]
         return "  ".join(texts).rstrip()
 
-    found, before = [line(head)], -1
+    lines, before = [line(head)], -1
     for place in shown:
         if place > before + 1:
-            found.append(f"   ... {place - before - 1} more")
-        found.append(line(table[place]))
+            lines.append(f"   ... {place - before - 1} more")
+        lines.append(line(table[place]))
         before = place
-    return found
+    return lines

@@ -84,9 +84,9 @@ def search(
     space = CaseSpace.of(algorithm, reward_range, max_rounds, private_records)
 
     def breaks(case: Case) -> bool:
-        if (found := examine(algorithm, case, reward_range, claim)) is not None:
-            last[:] = [found]
-        return found is not None
+        if (violation := examine(algorithm, case, reward_range, claim)) is not None:
+            last[:] = [violation]
+        return violation is not None
 
     try:
         smallest = find(
@@ -109,11 +109,11 @@ def search(
 def _outside(algorithm: Algorithm, space: CaseSpace, claim: GaussianDP | None) -> Counterexample | None:
     for case in space.outside():
         try:
-            found = examine(algorithm, case, space.reward_range, claim)
+            violation = examine(algorithm, case, space.reward_range, claim)
         except Exception:  # anybody's code may refuse such contexts: then it releases nothing that is made of them
             continue
-        if found is not None:
-            return found
+        if violation is not None:
+            return violation
     return None
 
 
@@ -137,18 +137,18 @@ class Deterministic:
             return search(trial.algorithm, span, limit, n, rounds, shrinks, trial.private_records)
 
         # What most planted faults do shows in the first cases, and what is hidden sooner in the walk than in more of them.
-        found, coverage = generated(-(-examples // _PART) if request.until_caught else examples), None
-        if found is None:
-            found, coverage = walk(trial.algorithm, trial.table, limit, n_cases, seed, trial.private_records, shrinks)
-        if found is None and request.until_caught:
-            found = generated(examples)
+        example, coverage = generated(-(-examples // _PART) if request.until_caught else examples), None
+        if example is None:
+            example, coverage = walk(trial.algorithm, trial.table, limit, n_cases, seed, trial.private_records, shrinks)
+        if example is None and request.until_caught:
+            example = generated(examples)
         worst = request.least_favorable.pair
         # What one record may move was searched above; of users, every pair that is replayed is examined.
         for pair in (worst,) if trial.users is None else (worst, *request.canaries):
-            found = found or examine_pair(trial.algorithm, pair, limit, request.effort.seed, trial.users)
+            example = example or examine_pair(trial.algorithm, pair, limit, request.effort.seed, trial.users)
         # At its test budget an honest algorithm is walked no second time; of a planted fault this is the last resort.
-        if trial.whole is not None and found is None and (request.until_caught or not trial.is_test_budget):
-            found, walked = walk_horizon(*trial.whole, request.effort.seed, trial.private_records)
+        if trial.whole is not None and example is None and (request.until_caught or not trial.is_test_budget):
+            example, walked = walk_horizon(*trial.whole, request.effort.seed, trial.private_records)
             coverage = None if coverage is None else coverage.with_walk(walked.rounds, walked.alone)
-        described = None if found is None else found.describe()
-        return Finding(found is not None, counterexample=described, coverage=coverage)
+        described = None if example is None else example.describe()
+        return Finding(example is not None, counterexample=described, coverage=coverage)

@@ -6,12 +6,14 @@ import inspect
 import math
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import CodeType, FrameType, TracebackType
 from typing import Any
 
 _MOST_SHOWN = 8
+Tracer = Callable[[FrameType, str, Any], Any]
+"""A function as `sys.settrace` takes it; it answers the function that sees the next event."""
 
 
 class LinesRun:
@@ -40,13 +42,13 @@ class LinesRun:
         if self._is_noting:
             sys.settrace(None)
 
-    def _called(self, frame: FrameType, event: str, argument: Any) -> Any:
+    def _called(self, frame: FrameType, event: str, argument: object) -> Tracer | None:
         code = frame.f_code
         if code not in self._ours:
             self._ours[code] = Path(code.co_filename).resolve() == self.file
         return self._line if self._ours[code] else None
 
-    def _line(self, frame: FrameType, event: str, argument: Any) -> Any:
+    def _line(self, frame: FrameType, event: str, argument: object) -> Tracer | None:
         self._ran.add(frame.f_lineno)
         if time.monotonic() > self._end:
             sys.settrace(None)
@@ -64,16 +66,16 @@ class LinesRun:
 
 
 def _stretches(lines: Iterable[int]) -> list[str]:
-    found: list[list[int]] = []
+    stretches: list[list[int]] = []
     for line in lines:
-        if found and line == found[-1][1] + 1:
-            found[-1][1] = line
+        if stretches and line == stretches[-1][1] + 1:
+            stretches[-1][1] = line
         else:
-            found.append([line, line])
-    return [str(first) if first == last else f"{first}-{last}" for first, last in found]
+            stretches.append([line, line])
+    return [str(first) if first == last else f"{first}-{last}" for first, last in stretches]
 
 
-def file_of(algorithm: Any) -> Path | None:
+def file_of(algorithm: object) -> Path | None:
     """The file that defines an algorithm's class; None for Bandana's own, and where there is none."""
     kind = type(algorithm)
     if kind.__module__.split(".")[0] == "bandana":

@@ -55,6 +55,7 @@ from bandana.privacy_core import (
     GaussianEvent,
     LaplaceEvent,
     LiveLedger,
+    Mechanism,
     NearlyGaussianEvent,
     Release,
     ReproducibleNoise,
@@ -121,10 +122,10 @@ def examine(
         noise, randomizer = child.spawn(2)
         live = LiveLedger(n_reps // 2, ReproducibleNoise(noise), keeps_transcript=True, n_records=table.n_users)
         run(algorithm, table, live, coins=Coins(noise, n_reps // 2))
-        found = _collect(live.transcript, n_reps // 2, np.random.default_rng(randomizer))
-        if isinstance(found, NoiseFinding):
-            return found
-        halves.append(found)
+        half = _collect(live.transcript, n_reps // 2, np.random.default_rng(randomizer))
+        if isinstance(half, NoiseFinding):
+            return half
+        halves.append(half)
     width = max(half.z.shape[1] for half in halves)
     if n_reps // 2 < 2 * (width + 1):
         raise ValueError(f"{width} released coordinates need n_reps of at least {4 * (width + 1)}, got {n_reps}")
@@ -183,7 +184,7 @@ def _standardize_selection(release: Release, coin: np.random.Generator) -> Float
     return np.asarray(ndtri(np.clip(share, _BITS, 1 - _BITS)))
 
 
-def _standardize(mechanism: Any, whitened: FloatArray, coin: np.random.Generator) -> FloatArray:
+def _standardize(mechanism: Mechanism, whitened: FloatArray, coin: np.random.Generator) -> FloatArray:
     """N(0, 1) if the noise has the declared law: a Gaussian by its scale, all else by its distribution function.
 
     Raises:
@@ -303,5 +304,5 @@ class Noise:
 
     def examine(self, request: Request) -> Finding:
         """Tests all noise that the algorithm adds."""
-        found = examine_noise(request.trial.algorithm, request.trial.table, request.effort.seed)
-        return Finding(found is not None, noise_finding=found)
+        finding = examine_noise(request.trial.algorithm, request.trial.table, request.effort.seed)
+        return Finding(finding is not None, noise_finding=finding)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Protocol
 
 from bandana.audits.claims import Quantity
+from bandana.audits.contents import Description
 from bandana.audits.coverage import Coverage
 from bandana.audits.neighbors import users, worst_pair
 from bandana.audits.neighbors.pairs import Pair, canary_pairs
@@ -105,7 +105,7 @@ class Finding:
     measured: float = 0.0
     power: float = math.inf
     caveats: tuple[str, ...] = ()
-    counterexample: Mapping[str, Any] | None = None
+    counterexample: Description | None = None
     noise_finding: str | None = None
     coverage: Coverage | None = None
 

@@ -50,7 +50,7 @@ def _separated(n: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def promise(algorithm: Algorithm, pair: Pair, seed: int) -> float:
-    """What a few replays of a pair promise, as a mu: planted faults are looked for where they show first.
+    """Mu that a few replays of a pair promise: planted faults are looked for where they show first.
 
     The mean log-likelihood ratios of the two sides differ by mu^2 where the loss is Gaussian. The replays have seeds of
     their own: bounds on others hold whatever order is made of it. -1 where scores are NaN.
@@ -80,13 +80,13 @@ class Sampling:
             share = request.failure / len(tries)
             algorithm = request.trial.algorithm
             try:
-                found = measure(algorithm, _pairs(request), effort, plan, failure=share, n_pairs=n_pairs, enough=enough)
+                several = measure(algorithm, _pairs(request), effort, plan, failure=share, n_pairs=n_pairs, enough=enough)
             except NotANumber as error:
                 bounds, scores, caveats = (), {}, (str(error),)
                 break
             single = _in_one_run(request, plan, share)
-            bounds, scores = (*found.bounds, *single.bounds), {**found.scores, **single.scores}
-            measured = max(measured, found.lower(plan[0].quantity))
+            bounds, scores = (*several.bounds, *single.bounds), {**several.scores, **single.scores}
+            measured = max(measured, several.lower(plan[0].quantity))
             if measured > enough:
                 break
         is_caught = measured > request.limit
@@ -107,7 +107,7 @@ def _level(request: Request) -> float:
 
 
 def _attempts(request: Request) -> list[tuple[Effort, tuple[PlannedBound, ...]]]:
-    """What is measured, in turn: for planted faults a part of the replays, then all, as most are caught with the first.
+    """Measurements in turn: for planted faults a part of the replays, then all, as most are caught with the first.
 
     One that replays need not catch is looked for with the part alone.
     """
@@ -154,7 +154,7 @@ def _in_one_run(request: Request, plan: tuple[PlannedBound, ...], failure: float
 
 
 def _reach(request: Request) -> float:
-    """What must be in reach of the bounds: a bound above what is accounted breaks the verdict too."""
+    """Value that must be in reach of the bounds: a bound above what is accounted breaks the verdict too."""
     if not request.trial.is_test_budget:
         return request.claimed
     return min(request.claimed, request.accounted or request.claimed)

@@ -64,11 +64,11 @@ class Side(NamedTuple):
 
     def arms(self, rep: int, n_rounds: int, n_steps: int) -> NDArray[np.int64]:
         """(n_rounds * n_steps,) of one replicate, step after step; -1 where it did not play."""
-        found = np.full((n_rounds, n_steps), -1, dtype=np.int64)
+        arms = np.full((n_rounds, n_steps), -1, dtype=np.int64)
         log = self.log
         for user, count, actions, step in zip(log.user, log.n_records, log.actions, log.step, strict=True):
-            found[user[rep] : user[rep] + count[rep], step] = actions[rep]
-        return found.ravel()
+            arms[user[rep] : user[rep] + count[rep], step] = actions[rep]
+        return arms.ravel()
 
     def states(self, rep: int) -> tuple[tuple[int, ...], ...]:
         """States of one replicate, episode by episode."""
@@ -81,13 +81,13 @@ class Side(NamedTuple):
 
     def own(self, rep: int) -> list[tuple[int, int, int]]:
         """(call, row, rounds played when it was made) of the releases of one replicate, in order."""
-        found = []
+        own = []
         for call, request in enumerate(self.calls):
             row = rep if request.reps is None else int(np.searchsorted(request.reps, rep))
             if request.reps is None or (row < len(request.reps) and request.reps[row] == rep):
                 rounds = self.log.user[request.phase][rep] + self.log.n_records[request.phase][rep]
-                found.append((call, row, int(rounds)))
-        return found
+                own.append((call, row, int(rounds)))
+        return own
 
 
 class Sides(NamedTuple):

@@ -1,4 +1,4 @@
-"""What an algorithm keeps in its released state, as one number a field, so that two runs can be compared bit by bit.
+"""Contents of an algorithm's released state, as one number a field, so that two runs can be compared bit by bit.
 
 The released state holds what decisions are made from. Two runs that saw the same released values must have equal released
 states after every phase: what differs was put there by another way than through the ledger, however small it is.
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bandana.algorithms.protocol import Algorithm, FloatArray, IntArray, Record
+from bandana.algorithms.protocol import Algorithm, IntArray, Record
 from bandana.privacy_core import Ledger
 
 _DEEPEST = 6
@@ -38,7 +38,7 @@ class StateLog:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._algorithm, name)
 
-    def absorb(self, sensitive: Any, released: Any, record: Record, ledger: Ledger) -> tuple[Any, Any]:
+    def absorb(self, sensitive: object, released: object, record: Record, ledger: Ledger) -> tuple[object, object]:
         """Absorbs as the algorithm does, and notes the released state."""
         sensitive, released = self._algorithm.absorb(sensitive, released, record, ledger)
         self.last.append(record.user + record.n_records - 1)
@@ -46,7 +46,7 @@ class StateLog:
         return sensitive, released
 
 
-def leaves(state: Any, name: str = "", depth: int = 0) -> Iterator[tuple[str, FloatArray | NDArray[Any]]]:
+def leaves(state: object, name: str = "", depth: int = 0) -> Iterator[tuple[str, NDArray[np.generic]]]:
     """Field -> array, for all numbers in a state, however they are nested; other objects are passed over."""
     if isinstance(state, np.ndarray | np.generic | int | float | bool):
         array = np.asarray(state)
@@ -57,7 +57,7 @@ def leaves(state: Any, name: str = "", depth: int = 0) -> Iterator[tuple[str, Fl
             yield from leaves(inner, f"{name}.{part}" if name else part, depth + 1)
 
 
-def _parts(state: Any) -> list[tuple[str, Any]]:
+def _parts(state: object) -> list[tuple[str, object]]:
     if isinstance(state, tuple) and hasattr(state, "_fields"):
         return list(zip(state._fields, state, strict=True))
     if isinstance(state, list | tuple):
@@ -69,15 +69,15 @@ def _parts(state: Any) -> list[tuple[str, Any]]:
     return []
 
 
-def _mark(array: NDArray[Any], n_reps: int) -> NDArray[np.uint64]:
+def _mark(array: NDArray[np.generic], n_reps: int) -> NDArray[np.uint64]:
     """(n_reps,) a number that equal rows share; others share it with probability 2^-32 or so."""
     is_own = array.ndim > 0 and len(array) == n_reps
     rows = np.ascontiguousarray(array.reshape(len(array), -1) if is_own else array.reshape(1, -1))
     # Minus zero becomes zero; a Boolean and a whole number are what they are as floats.
     bits = (rows.astype(np.float64) + 0.0).view(np.uint64)
     bits = (bits ^ (bits >> np.uint64(32))) * _weights(bits.shape[1])
-    found = (bits ^ (bits >> np.uint64(29))).sum(axis=1, dtype=np.uint64)
-    return found if is_own else np.broadcast_to(found, n_reps)
+    marks = (bits ^ (bits >> np.uint64(29))).sum(axis=1, dtype=np.uint64)
+    return marks if is_own else np.broadcast_to(marks, n_reps)
 
 
 @lru_cache(maxsize=256)
@@ -104,11 +104,11 @@ def first_parting(mine: StateLog, theirs: StateLog, hidden: IntArray) -> Parting
       hidden: (n_reps,) a record whose own actions may differ, -1 for none: until the next record's phase ends, the state may
         hold what was shown to that user.
     """
-    found, names = np.full(len(hidden), -1, dtype=np.int64), [""] * len(hidden)
+    records, names = np.full(len(hidden), -1, dtype=np.int64), [""] * len(hidden)
     for one, other, last in zip(mine.marks, theirs.marks, mine.last, strict=False):
-        open_ = (found < 0) & ((hidden < 0) | (last > hidden))
+        open_ = (records < 0) & ((hidden < 0) | (last > hidden))
         for name in one:
             if name in other:
-                for rep in np.flatnonzero((one[name] != other[name]) & open_ & (found < 0)):
-                    found[rep], names[rep] = last[rep], name
-    return Parting(found, names)
+                for rep in np.flatnonzero((one[name] != other[name]) & open_ & (records < 0)):
+                    records[rep], names[rep] = last[rep], name
+    return Parting(records, names)

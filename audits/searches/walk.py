@@ -115,9 +115,9 @@ def walk(
         with lines:
             sides, error = batch.play(algorithm)
         refused = refused or error
-        found = checks.first_violation(sides, claim)
-        if found is not None:
-            return shorter(algorithm, found, table.reward_range, claim) if shortens else found, coverage
+        violation = checks.first_violation(sides, claim)
+        if violation is not None:
+            return shorter(algorithm, violation, table.reward_range, claim) if shortens else violation, coverage
         transcript = sides.live.transcript
         most_releases = max(1, len(transcript))
         tails.append(tail_of(transcript, rarest) if (sides.widened >= 0).any() else 1.0)
@@ -261,7 +261,9 @@ def costly_covariates(
     return mine, theirs
 
 
-def shorter(algorithm: Algorithm, found: Counterexample, reward_range: Interval, claim: GaussianDP | None) -> Counterexample:
+def shorter(
+    algorithm: Algorithm, counterexample: Counterexample, reward_range: Interval, claim: GaussianDP | None
+) -> Counterexample:
     """A counterexample on fewer rounds and a plainer table, where a few replicates show it; else what was found."""
 
     def examine(case: Case) -> Counterexample | None:
@@ -271,9 +273,9 @@ def shorter(algorithm: Algorithm, found: Counterexample, reward_range: Interval,
                 return again
         return None
 
-    small = examine(found.case)
+    small = examine(counterexample.case)
     if small is None:
-        return found
+        return counterexample
     for changed in _plainer(small.case, reward_range):
         small = examine(changed) or small
     least = max(small.case.record, algorithm.n_actions) + 1

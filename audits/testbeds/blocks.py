@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -32,6 +32,7 @@ from bandana.privacy_core import (
     JointGaussian,
     Ledger,
     LocalSum,
+    Mechanism,
     PhaseSum,
     PhaseTotal,
     PrivateSum,
@@ -53,7 +54,7 @@ UNIT = Interval(0.0, 1.0)
 class Sensitive(NamedTuple):
     """Sensitive state: exact statistics, which decisions never read."""
 
-    sum: Any
+    sum: object
     """The state of the bed's sum."""
 
 
@@ -107,7 +108,7 @@ class Bed(ABC):
         """(n_reps,) whether a phase ends now, from public and released values: when the action's rounds are over."""
         return np.asarray(left == 0)
 
-    def init(self, n_reps: int) -> tuple[Any, Released]:
+    def init(self, n_reps: int) -> tuple[Sensitive, Released]:
         """The states before the first round."""
         zeros = np.zeros(n_reps, dtype=np.int64)
         released = Released(np.zeros((n_reps, *self.shape)), zeros, zeros.copy(), zeros.copy())
@@ -121,7 +122,7 @@ class Bed(ABC):
         """(n_reps,) rounds until the next decision."""
         return np.where(released.left > 0, released.left, self.length(actions))
 
-    def absorb(self, sensitive: Any, released: Released, record: Record, ledger: Ledger) -> tuple[Any, Released]:
+    def absorb(self, sensitive: Sensitive, released: Released, record: Record, ledger: Ledger) -> tuple[Sensitive, Released]:
         """Adds the contribution; where a phase ends, releases the running sum."""
         actions, is_playing = record.actions[:, 0], record.n_records > 0
         left = np.where(is_playing, self.hold(released, actions) - record.n_records, released.left)
@@ -285,7 +286,7 @@ class RepeatedSum(RunningSum[Counted]):
       n_steps: most steps.
     """
 
-    mechanism: Any
+    mechanism: Mechanism
     n_steps: int
 
     def remember_nothing(self, n_reps: int, shape: tuple[int, ...]) -> Counted:

@@ -1,4 +1,4 @@
-"""What the catalog's own audits play on: a problem and data for each kind of algorithm, at a budget of about mu = 1."""
+"""Test problems of the catalog's own audits: a problem and data for each kind of algorithm, at a budget of about mu = 1."""
 
 from __future__ import annotations
 
@@ -67,13 +67,13 @@ def at_test_budget(entry: Entry, settings: Settings, table: Table) -> Settings:
       settings: at the replays' horizon.
       table: what is replayed.
     """
-    found = entry.at_test_budget(settings)
+    scaled = entry.at_test_budget(settings)
     for _ in range(_TRIES):
-        spent = spent_mu(entry, entry.in_audit(found), table)
-        if isinstance(found.privacy, PureDP) or not 0 < spent < NEAR_TEST_BUDGET[0]:
+        spent = spent_mu(entry, entry.in_audit(scaled), table)
+        if isinstance(scaled.privacy, PureDP) or not 0 < spent < NEAR_TEST_BUDGET[0]:
             break
-        found = replace(found, privacy=_weakened(found.privacy, 1 / spent))
-    return entry.in_audit(found)
+        scaled = replace(scaled, privacy=_weakened(scaled.privacy, 1 / spent))
+    return entry.in_audit(scaled)
 
 
 def at_user_test_budget(entry: Entry, settings: Settings, table: Table, users: Participation) -> tuple[Settings, Guarantee]:
@@ -90,13 +90,13 @@ def at_user_test_budget(entry: Entry, settings: Settings, table: Table, users: P
     promised, times = entry.at_test_budget(settings).privacy, entry.times_for(settings, users)
     for _ in range(_TRIES):
         assert promised is not None
-        found = entry.in_audit(replace(settings, privacy=per_record(promised, users, times)))
-        spent = spent_mu(entry, found, table, users)
+        algorithm = entry.in_audit(replace(settings, privacy=per_record(promised, users, times)))
+        spent = spent_mu(entry, algorithm, table, users)
         if isinstance(promised, PureDP) or not 0 < spent < NEAR_TEST_BUDGET[0]:
             break
         promised = _weakened(promised, 1 / spent)
     assert promised is not None
-    return found, promised
+    return algorithm, promised
 
 
 def spent_mu(entry: Entry, settings: Settings, table: Table, users: Participation | None = None) -> float:
@@ -124,7 +124,7 @@ def bed_settings(entry: Entry, problem: Problem, calibration: str | None, privac
 
 
 def is_near_test_budget(entry: Entry, settings: Settings, table: Table) -> bool:
-    """Whether small faults show at the claim as it is: neither it nor what the ledger spends is far from mu = 1."""
+    """True if small faults show at the claim as it is: neither it nor what the ledger spends is far from mu = 1."""
     assert entry.promise is not None
     claimed = entry.promise(settings).gaussian.mu
     is_pure = isinstance(settings.privacy, PureDP)
