@@ -21,13 +21,13 @@ import yaml
 
 from bandana.flows.annexes.books.bookkeeping.book import BudgetBook
 from bandana.flows.annexes.books.bookkeeping.spending import cost_of_all
+from bandana.flows.cells.play import benchmark_block
 from bandana.flows.folder.settings import DataFolder
 from bandana.flows.folder.store import Store
 from bandana.flows.own.data import pinned
 from bandana.flows.plan.cells import Block
 from bandana.flows.plan.plan import cells_of
 from bandana.flows.spec.spec import parse_spec
-from bandana.flows.work.play import benchmark_block
 from bandana.privacy_core import ApproxDP, GaussianDP, LiveLedger
 from bandana.privacy_core.accounting.spending import cost_of
 

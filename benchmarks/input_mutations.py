@@ -66,10 +66,10 @@ def check_spec(text: str, folder: Path) -> Callable[[], str | None]:
     Raises:
       SpecError: in one line for each mistake.
     """
+    from bandana.flows.cells.audits import check_audits
     from bandana.flows.plan.cell_checks import check_cells
     from bandana.flows.plan.plan import Plan
     from bandana.flows.spec.spec import parse_spec
-    from bandana.flows.work.audits import check_audits
 
     spec = parse_spec(text, "spec.yaml", folder)
     plan = Plan.of(spec)

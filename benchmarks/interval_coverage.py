@@ -17,9 +17,9 @@ from rich.table import Table
 from scipy.stats import skew
 
 from bandana.audits.reporting.intervals import mean_interval
+from bandana.flows.cells.replicates import play
 from bandana.flows.plan.plan import cells_of
 from bandana.flows.spec.spec import parse_spec
-from bandana.flows.work.replicates import play
 
 SIZES = (5, 10, 20, 200)
 SAMPLES = 4000

@@ -77,10 +77,10 @@ def data_files() -> tuple[DataFile, ...]:
 def evidence() -> bytes:
     """The evidence of an audit of an honest bandit, with scores at two budgets."""
     from bandana.audits.evidence import to_bytes
+    from bandana.flows.cells.audits import audit_cell
     from bandana.flows.folder.store import Store
     from bandana.flows.plan.plan import cells_of
     from bandana.flows.spec.spec import parse_spec
-    from bandana.flows.work.audits import audit_cell
 
     text = (
         "name: small\nseed: 7\nenvironment: {kind: bernoulli, means: [0.8, 0.4]}\nhorizon: 50\nreplications: 1\n"

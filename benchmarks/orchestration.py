@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 
 import yaml
 
+from bandana.flows.cells.play import benchmark_block
 from bandana.flows.folder.store import Store
 from bandana.flows.plan.plan import cells_of
 from bandana.flows.spec.spec import parse_spec
-from bandana.flows.work.play import benchmark_block
 from benchmarks.result import Result
 
 _BLOCK_SECONDS, _BLOCKS, _MORE_BLOCKS, _CELLS = 10.0, 12, 30, 200

@@ -22,11 +22,11 @@ from scipy.stats import norm
 from bandana.algorithms.protocol import FloatArray
 from bandana.algorithms.rl.linear_mdp.batched_lsvi import BatchedLSVI
 from bandana.audits.reporting.intervals import LEVEL, Mean, mean_interval, student_quantile
+from bandana.flows.cells import replicates
 from bandana.flows.plan.cells import Cell
 from bandana.flows.plan.plan import cells_of
 from bandana.flows.spec.spec import Spec, load_spec
 from bandana.flows.spec.tuned import Tried, choose
-from bandana.flows.work import replicates
 
 _RESAMPLES = 10_000
 _RATES = {

@@ -19,11 +19,11 @@ from typing import Any
 import yaml
 
 from bandana.audits.replays import measure
+from bandana.flows.cells.audits import audit_cell, evidence_of
+from bandana.flows.cells.play import benchmark_block
 from bandana.flows.folder.store import Store
 from bandana.flows.plan.plan import cells_of
 from bandana.flows.spec.spec import parse_spec
-from bandana.flows.work.audits import audit_cell, evidence_of
-from bandana.flows.work.play import benchmark_block
 
 GOAL = 10**10
 _BEGIN, _END = "<!-- measured -->", "<!-- end -->"

@@ -34,7 +34,7 @@ class Annex:
         it is asked for. The core's points:
         `commands`, functions of the command line, in the order of the help; `groups`, commands with commands of their own;
         `steps`, functions of (plan, data folder) that return JSON rows, which the suite flow runs;
-        `books`, the class of a `flows.work.charging.BookKeeper`;
+        `books`, the class of a `flows.cells.charging.BookKeeper`;
         `documents`, a `Kind` of document (`audits/reporting/kinds.py`) by its name;
         `list`, functions that return lines below `bandana list`;
         `reports`, functions of (place of a spec, data folder) that write what `bandana report --NAME` names, and return a

@@ -35,10 +35,10 @@ from bandana.audits.outcome import SAMPLING, Effort, Outcome
 from bandana.audits.testbeds.catalog import bed_of, bed_settings
 from bandana.audits.trial import Trial
 from bandana.flows.annex import NAMES
+from bandana.flows.cells.audits import audit_key
 from bandana.flows.plan.plan import cells_of
 from bandana.flows.problems.finite_arms import TableSpec
 from bandana.flows.spec.spec import load_spec
-from bandana.flows.work.audits import audit_key
 from bandana.privacy_core import (
     ApproxDP,
     Factorized,

@@ -6,11 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bandana.flows.cells.play import benchmark_block
 from bandana.flows.folder.store import Store
 from bandana.flows.plan.plan import cells_of, played_cells
 from bandana.flows.plan.roles import Role
 from bandana.flows.spec.spec import load_spec
-from bandana.flows.work.play import benchmark_block
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "reproductions.md").read_text(encoding="utf-8")

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from bandana.audits.reporting.intervals import caution, paired_interval
 from bandana.flows.api import tables
+from bandana.flows.cells.audits import audit_entry, stored_audit
+from bandana.flows.cells.play import is_played
 from bandana.flows.folder.settings import DataFolder
 from bandana.flows.folder.store import Store
 from bandana.flows.plan.cells import Cell
@@ -18,8 +20,6 @@ from bandana.flows.results import comparisons
 from bandana.flows.results.report_document import assemble, write
 from bandana.flows.results.summaries import summarize_cell
 from bandana.flows.texts.mistakes import SpecError, unknown
-from bandana.flows.work.audits import audit_entry, stored_audit
-from bandana.flows.work.play import is_played
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -11,6 +11,7 @@ import numpy as np
 import yaml
 
 from bandana.flows.api.result import Result
+from bandana.flows.cells.audits import check_audits
 from bandana.flows.folder.settings import DataFolder, data_root, n_workers
 from bandana.flows.folder.store import write_whole
 from bandana.flows.own.data import pinned
@@ -21,7 +22,6 @@ from bandana.flows.spec.spec import Spec, load_spec, parse_spec, standing_alone
 from bandana.flows.suites import steps
 from bandana.flows.texts.mistakes import SpecError
 from bandana.flows.tracking.tracker import Tracker
-from bandana.flows.work.audits import check_audits
 
 _LOCAL, _PROCESSES = "local", "processes"
 _PLAIN = (str, int, float, bool, type(None))

@@ -10,12 +10,12 @@ import pandas as pd
 
 from bandana.algorithms.environments.off_policy import DR, IPS, SNIPS
 from bandana.audits.reporting.intervals import caution, quantiles
+from bandana.flows.cells.play import benchmark_block
 from bandana.flows.folder.store import Store
 from bandana.flows.plan.cells import Cell
 from bandana.flows.plan.roles import Role
 from bandana.flows.results.comparisons import twin_of
 from bandana.flows.tracking.metrics import PRIVACY, numbers_of
-from bandana.flows.work.play import benchmark_block
 
 _ESTIMATES = (IPS, SNIPS, DR)
 _NUMBERS = ("claimed", "accounted", "measured")

@@ -195,7 +195,7 @@ def _run(
     if steps[0] == "audit" and not plan.private:
         raise SpecError(f"{source}: algorithms: there is nothing to audit, no algorithm here is private")
     if "audit" in steps:
-        from bandana.flows.work.audits import check_audits
+        from bandana.flows.cells.audits import check_audits
 
         check_audits(plan.private)
     if dry_run:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 def block_roots(cell: Cell) -> frozenset[Name]:
     """The loop, the environment, and the builder of the algorithm."""
     return _problem_roots(cell) | {
-        Name("bandana.flows.work.replicates"),
+        Name("bandana.flows.cells.replicates"),
         Name("bandana.flows.problems.facts"),
         Name("bandana.flows.plan.seeds"),
         *roots_of(cell.entry.build),
@@ -24,7 +24,7 @@ def block_roots(cell: Cell) -> frozenset[Name]:
 def audit_roots(cell: Cell) -> frozenset[Name]:
     """The audit, what it replays, the algorithm with its promise, and the planted faults."""
     made = "own_replays" if cell.entry.stated else "replays"
-    return _problem_roots(cell) | {Name(f"bandana.flows.work.{made}"), *_audited(cell.entry)}
+    return _problem_roots(cell) | {Name(f"bandana.flows.cells.{made}"), *_audited(cell.entry)}
 
 
 def subject_roots(label: str) -> frozenset[Name]:
@@ -32,7 +32,7 @@ def subject_roots(label: str) -> frozenset[Name]:
     from bandana.audits.subjects import subjects
 
     build = subjects()[label]
-    roots = frozenset({Name("bandana.flows.work.replays"), *roots_of(build.func)})
+    roots = frozenset({Name("bandana.flows.cells.replays"), *roots_of(build.func)})
     entry = build.args[0]
     return roots if isinstance(entry, str) else roots | _audited(entry)  # of a building block bed and faults are imported
 

@@ -13,6 +13,9 @@ from rich.text import Text
 
 from bandana.algorithms.problem import ARMS
 from bandana.audits.reporting.numbers import unit_of
+from bandana.flows.cells.audits import evidence_of
+from bandana.flows.cells.charging import book_keeper
+from bandana.flows.cells.play import is_played
 from bandana.flows.folder.journal import Journal
 from bandana.flows.folder.settings import DataFolder, n_workers
 from bandana.flows.folder.store import Store
@@ -21,9 +24,6 @@ from bandana.flows.plan.cells import Cell
 from bandana.flows.plan.plan import Plan
 from bandana.flows.plan.roles import Role
 from bandana.flows.queries.cost import DAY, audits_seconds, block_paces, block_seconds
-from bandana.flows.work.audits import evidence_of
-from bandana.flows.work.charging import book_keeper
-from bandana.flows.work.play import is_played
 
 
 def explain(

@@ -18,6 +18,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from bandana.audits import evidence
 from bandana.audits.outcome import MU, ONE_RUN, Outcome, Scores, StatedBound
 from bandana.audits.reporting.intervals import student_quantile
+from bandana.flows.cells.audits import stored_audit
+from bandana.flows.cells.play import BENCHMARK
 from bandana.flows.folder.settings import DataFolder
 from bandana.flows.folder.store import Store, write_whole
 from bandana.flows.keys.checkout import sources
@@ -28,8 +30,6 @@ from bandana.flows.problems.environment import Environment
 from bandana.flows.spec.spec import Spec
 from bandana.flows.texts.json_text import read_model
 from bandana.flows.texts.mistakes import SpecError, plain, printable, shortened
-from bandana.flows.work.audits import stored_audit
-from bandana.flows.work.play import BENCHMARK
 
 REGRET = "final regret"
 _RESAMPLES = 60

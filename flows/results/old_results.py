@@ -7,13 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from bandana.flows.cells.audits import AUDIT, audit_key
+from bandana.flows.cells.play import BENCHMARK
 from bandana.flows.folder.journal import Journal
 from bandana.flows.folder.settings import DataFolder
 from bandana.flows.folder.store import Store
 from bandana.flows.keys.identity import asked_of, is_key
 from bandana.flows.plan.cells import Cell
-from bandana.flows.work.audits import AUDIT, audit_key
-from bandana.flows.work.play import BENCHMARK
 
 
 class Old(NamedTuple):

@@ -12,6 +12,9 @@ from bandana.audits.contents import PROVENANCE
 from bandana.audits.reporting.document import REPORT, validate
 from bandana.audits.reporting.intervals import caution, quantiles, words
 from bandana.audits.summary import finite
+from bandana.flows.cells.audits import audit_entry, evidence_of, stored_audit
+from bandana.flows.cells.charging import book_keeper
+from bandana.flows.cells.play import BENCHMARK, is_played
 from bandana.flows.folder.store import Store, write_whole
 from bandana.flows.keys import provenance
 from bandana.flows.own.algorithms import OwnAlgorithmSpec
@@ -25,9 +28,6 @@ from bandana.flows.results.summaries import summarize_cell
 from bandana.flows.spec.spec import Spec
 from bandana.flows.texts.mistakes import SpecError
 from bandana.flows.tracking.metrics import accounted_epsilon
-from bandana.flows.work.audits import audit_entry, evidence_of, stored_audit
-from bandana.flows.work.charging import book_keeper
-from bandana.flows.work.play import BENCHMARK, is_played
 from bandana.privacy_core import ApproxDP, PureDP, RenyiDP
 
 _WITHHELD = (

@@ -11,6 +11,7 @@ import numpy as np
 
 from bandana.audits.contents import PROVENANCE
 from bandana.audits.reporting.intervals import mean_interval
+from bandana.flows.cells.play import benchmark_block
 from bandana.flows.folder.store import Store
 from bandana.flows.keys import provenance
 from bandana.flows.keys.content import content_key
@@ -21,7 +22,6 @@ from bandana.flows.results.decisions import decisions, outcomes
 from bandana.flows.spec.spec import is_finite
 from bandana.flows.tracking.metrics import logged, numbers_of
 from bandana.flows.tracking.record import ACCOUNTED, CellRecord, audit_metrics
-from bandana.flows.work.play import benchmark_block
 
 _NOTES = {
     Role.TWIN: "A cell of the suite again without its noise, with the same widths and forgetting. It is not private.",

@@ -14,6 +14,8 @@ from prefect.futures import as_completed
 from bandana.audits.outcome import Effort
 from bandana.audits.replays.replay import in_threads
 from bandana.audits.subjects import subjects
+from bandana.flows.cells import replays
+from bandana.flows.cells.audits import AUDIT, about_audits, kept, stored_outcome
 from bandana.flows.folder.progress import bar
 from bandana.flows.folder.settings import DataFolder
 from bandana.flows.folder.store import Store, link
@@ -29,8 +31,6 @@ from bandana.flows.suites.alarms import AlarmRaised, Findings, conclude, with_al
 from bandana.flows.texts.json_text import JsonObject
 from bandana.flows.tracking.record import audit_metrics
 from bandana.flows.tracking.tracker import CellRecord, Tracker
-from bandana.flows.work import replays
-from bandana.flows.work.audits import AUDIT, about_audits, kept, stored_outcome
 
 SUITE = "whole-catalog"
 _PATIENCE = ExecutionSpec()

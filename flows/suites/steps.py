@@ -13,6 +13,17 @@ from time import perf_counter
 from typing import Protocol, TypeVar
 
 from bandana.audits.replays.replay import in_threads
+from bandana.flows.cells.audits import (
+    audit_cell,
+    audit_entry,
+    audit_key,
+    check_audits,
+    evidence_of,
+    parts_first,
+    stored_audit,
+)
+from bandana.flows.cells.charging import book_keeper
+from bandana.flows.cells.play import benchmark_block, is_played
 from bandana.flows.folder.journal import Journal
 from bandana.flows.folder.progress import bar
 from bandana.flows.folder.settings import DataFolder
@@ -25,17 +36,6 @@ from bandana.flows.spec.spec import Spec
 from bandana.flows.texts.json_text import JsonObject
 from bandana.flows.tracking.record import CellRecord
 from bandana.flows.tracking.tracker import Tracker, TrackingError
-from bandana.flows.work.audits import (
-    audit_cell,
-    audit_entry,
-    audit_key,
-    check_audits,
-    evidence_of,
-    parts_first,
-    stored_audit,
-)
-from bandana.flows.work.charging import book_keeper
-from bandana.flows.work.play import benchmark_block, is_played
 
 T = TypeVar("T")
 R = TypeVar("R")

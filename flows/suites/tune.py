@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from bandana.audits.reporting.intervals import mean_interval
+from bandana.flows.cells.charging import book_keeper
+from bandana.flows.cells.play import is_played
 from bandana.flows.folder.settings import DataFolder
 from bandana.flows.folder.store import Store, write_whole
 from bandana.flows.own.data import pinned
@@ -18,8 +20,6 @@ from bandana.flows.spec.spec import Spec
 from bandana.flows.spec.tuned import PRIVATE_RULE, RULE, Tried, Tuned, choose, question, seed_of_tuning, text_of
 from bandana.flows.suites.step_flows import benchmark
 from bandana.flows.texts.mistakes import SpecError
-from bandana.flows.work.charging import book_keeper
-from bandana.flows.work.play import is_played
 
 
 def tune(spec: Spec, trials: Mapping[float, Plan], data: str, resources: Resources | None = None) -> Tuned:

@@ -38,6 +38,7 @@ from bandana.flows.annexes.anything.pairs.coupling import Coupling, compare_play
 from bandana.flows.annexes.anything.pairs.neighbors import base_tables, most_telling, replaced_users, users_of
 from bandana.flows.annexes.anything.pairs.release import audit_subject
 from bandana.flows.annexes.anything.pairs.subject import on_tables, prepared
+from bandana.flows.cells.audits import about_audits
 from bandana.flows.folder.settings import is_anonymous
 from bandana.flows.folder.store import write_whole
 from bandana.flows.keys import provenance
@@ -47,7 +48,6 @@ from bandana.flows.results import audit_report
 from bandana.flows.running.child import beside, one_call
 from bandana.flows.texts.file_names import file_name
 from bandana.flows.texts.mistakes import SpecError
-from bandana.flows.work.audits import about_audits
 from bandana.privacy_core import ApproxDP, Interval, Relation
 from bandana.privacy_core.checks import small_delta
 

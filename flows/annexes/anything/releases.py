@@ -24,12 +24,12 @@ from bandana.flows.annexes.anything.pairs.neighbors import most_telling, n_recor
 from bandana.flows.annexes.anything.pairs.outcome import ReleaseOutcome
 from bandana.flows.annexes.anything.pairs.release import Samples, audit_subject, examine
 from bandana.flows.annexes.anything.pairs.subject import Subject
+from bandana.flows.cells.audits import about_audits
 from bandana.flows.folder.settings import is_anonymous
 from bandana.flows.keys.provenance import Making
 from bandana.flows.results.audit_report import write_document
 from bandana.flows.running import child
 from bandana.flows.texts.mistakes import SpecError
-from bandana.flows.work.audits import about_audits
 from bandana.privacy_core import Relation
 
 

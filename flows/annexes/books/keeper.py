@@ -1,4 +1,4 @@
-"""Keeper of budget books, as runs ask for it; see `bandana.flows.work.charging.BookKeeper`."""
+"""Keeper of budget books, as runs ask for it; see `bandana.flows.cells.charging.BookKeeper`."""
 
 from __future__ import annotations
 

@@ -18,6 +18,7 @@ from bandana.flows.annexes.books.bookkeeping.book import BudgetBook, Receipt, St
 from bandana.flows.annexes.books.bookkeeping.chain import Entry, check_chain, clock_notes
 from bandana.flows.annexes.books.bookkeeping.spending import Charge
 from bandana.flows.annexes.books.bookkeeping.storage import is_address
+from bandana.flows.cells.play import BENCHMARK, BOOK
 from bandana.flows.folder.settings import DataFolder
 from bandana.flows.folder.store import Store
 from bandana.flows.keys.content import content_key
@@ -25,7 +26,6 @@ from bandana.flows.own.data import pinned
 from bandana.flows.plan.plan import cells_of
 from bandana.flows.spec.spec import load_spec
 from bandana.flows.texts.mistakes import BookError, SpecError
-from bandana.flows.work.play import BENCHMARK, BOOK
 
 EXPORT = "bandana/book-export/1"
 _SHORTEST = 8

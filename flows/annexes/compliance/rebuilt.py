@@ -13,6 +13,7 @@ from bandana.audits.contents import PROVENANCE, read_description
 from bandana.audits.evidence import read
 from bandana.audits.subjects import subjects
 from bandana.flows.annexes.compliance.evidence.lines import OTHER_CODE, Line, differences, shortly
+from bandana.flows.cells.play import BENCHMARK
 from bandana.flows.folder.store import Store
 from bandana.flows.keys.identity import asked_of, key_of
 from bandana.flows.plan.cells import Cell
@@ -23,7 +24,6 @@ from bandana.flows.results.audit_report import catalog_document, entry_of_subjec
 from bandana.flows.results.report_document import assemble, audit_documents
 from bandana.flows.spec.spec import Spec
 from bandana.flows.texts.mistakes import SpecError
-from bandana.flows.work.play import BENCHMARK
 
 PART = "report"
 _BASELINE = "regressions"

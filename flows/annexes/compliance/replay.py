@@ -19,6 +19,9 @@ from bandana.audits.trial import Audited
 from bandana.flows.annexes.compliance.evidence.lines import OTHER_CODE, Line, differences
 from bandana.flows.annexes.compliance.evidence.recompute import FAULTS, POWER, SEARCHES, SETTING
 from bandana.flows.annexes.compliance.evidence.replayed import Replay, drawn, probability_caught, units_of
+from bandana.flows.cells.audits import about_audits, audit_facts
+from bandana.flows.cells.own_replays import audited_own
+from bandana.flows.cells.replays import audited_cell, audited_subject, effort_of
 from bandana.flows.keys import identity, machine
 from bandana.flows.keys.versions import versions
 from bandana.flows.plan.cells import Cell
@@ -27,9 +30,6 @@ from bandana.flows.plan.made_by import subject_roots
 from bandana.flows.plan.plan import cells_of
 from bandana.flows.spec.spec import Spec
 from bandana.flows.texts.mistakes import SpecError, shortened
-from bandana.flows.work.audits import about_audits, audit_facts
-from bandana.flows.work.own_replays import audited_own
-from bandana.flows.work.replays import audited_cell, audited_subject, effort_of
 
 _FRACTIONS = (0.01, 0.1, 0.5)
 _DECIDE = ("numpy", "scipy", "numba")

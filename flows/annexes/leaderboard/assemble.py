@@ -19,6 +19,8 @@ from bandana.flows.annexes.leaderboard.benchmark_folder import QUICK_RULE, Bench
 from bandana.flows.annexes.leaderboard.best import place_of
 from bandana.flows.annexes.leaderboard.document import LEADERBOARD
 from bandana.flows.annexes.leaderboard.measures import NAMES, Measured, allowed_error, measured
+from bandana.flows.cells.audits import stored_audit
+from bandana.flows.cells.play import BENCHMARK, is_played
 from bandana.flows.folder.settings import DataFolder
 from bandana.flows.folder.store import Store
 from bandana.flows.keys import provenance
@@ -28,8 +30,6 @@ from bandana.flows.results.audit_report import write_document
 from bandana.flows.results.summaries import summarize_cell
 from bandana.flows.spec.aims import aim_of
 from bandana.flows.texts.mistakes import SpecError
-from bandana.flows.work.audits import stored_audit
-from bandana.flows.work.play import BENCHMARK, is_played
 from bandana.privacy_core import GaussianDP, PureDP
 
 _WITHIN = 2e-3

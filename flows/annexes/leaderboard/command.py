@@ -91,7 +91,7 @@ def _play(
 ) -> None:
     """Plays what is missing of every problem, and audits each entry and level once; all is checked before work starts."""
     from bandana.flows.annexes.leaderboard.benchmark_folder import audit_plans
-    from bandana.flows.work.audits import check_audits
+    from bandana.flows.cells.audits import check_audits
 
     audits = audit_plans(benchmark) if is_audited else []
     every = [cell for problem in benchmark.problems for cell in problem.plan.cells]
@@ -118,9 +118,9 @@ def _play(
 
 def _say_what_is_left(benchmark: Benchmark, place: DataFolder, *, is_audited: bool) -> None:
     from bandana.flows.annexes.leaderboard.benchmark_folder import audit_plans
+    from bandana.flows.cells.audits import stored_audit
+    from bandana.flows.cells.play import is_played
     from bandana.flows.folder.store import Store
-    from bandana.flows.work.audits import stored_audit
-    from bandana.flows.work.play import is_played
 
     store = Store(place.results)
     for problem in benchmark.problems:

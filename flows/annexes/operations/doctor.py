@@ -13,6 +13,8 @@ from enum import StrEnum
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 
+from bandana.flows.cells.audits import evidence_of
+from bandana.flows.cells.play import is_played
 from bandana.flows.folder import scratch
 from bandana.flows.folder.settings import DataFolder
 from bandana.flows.folder.sqlite_file import refusal
@@ -28,8 +30,6 @@ from bandana.flows.texts.mistakes import SpecError
 from bandana.flows.tracking.store.address import TrackingAddress
 from bandana.flows.tracking.store.client import TrackingStore, probe
 from bandana.flows.tracking.store.errors import TrackingError
-from bandana.flows.work.audits import evidence_of
-from bandana.flows.work.play import is_played
 
 _PORTS = {4200: "bandana serve", 5000: "bandana ui"}
 _SHOWN = ("prefect", "mlflow", "numpy", "scipy", "numba")

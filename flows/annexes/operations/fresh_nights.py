@@ -28,6 +28,8 @@ from bandana.audits.neighbors.pairs import Pair
 from bandana.audits.replays.nights import Night, NightlyClaims, Together, bet, holds, replayed
 from bandana.audits.searches.request import Request
 from bandana.audits.searches.sampling import promise
+from bandana.flows.cells import own_replays, replays
+from bandana.flows.cells.audits import audit_facts
 from bandana.flows.folder.settings import DataFolder
 from bandana.flows.folder.store import write_first
 from bandana.flows.keys.content import content_key
@@ -35,8 +37,6 @@ from bandana.flows.keys.identity import key_of
 from bandana.flows.plan.cells import Cell
 from bandana.flows.plan.keys import audit_code
 from bandana.flows.plan.plan import Plan
-from bandana.flows.work import own_replays, replays
-from bandana.flows.work.audits import audit_facts
 
 FRESH = "fresh"
 _SCHEMA = "bandana-night/1"

@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from bandana.flows.annexes.operations.prefect_history import History, old_history, remove_history
+from bandana.flows.cells.audits import evidence_of
+from bandana.flows.cells.play import BENCHMARK, BOOK
 from bandana.flows.folder.settings import DataFolder
 from bandana.flows.folder.store import Store
 from bandana.flows.plan.plan import Plan
@@ -20,8 +22,6 @@ from bandana.flows.texts.mistakes import SpecError
 from bandana.flows.tracking.store.address import TrackingAddress
 from bandana.flows.tracking.superseded import OldRun
 from bandana.flows.tracking.tracker import Tracker
-from bandana.flows.work.audits import evidence_of
-from bandana.flows.work.play import BENCHMARK, BOOK
 
 _UNITS = {"h": 3600.0, "d": 86400.0, "w": 7 * 86400.0}
 YOUNG, REPORTED, PRESENT, PAID, UNREADABLE = (

@@ -21,11 +21,11 @@ import numpy as np
 import pytest
 import yaml
 
+from bandana.flows.cells.play import BENCHMARK
 from bandana.flows.folder.store import Store
 from bandana.flows.own.data import SECRET, pinned
 from bandana.flows.plan.plan import cells_of, played_cells
 from bandana.flows.spec.spec import load_spec
-from bandana.flows.work.play import BENCHMARK
 
 pytestmark = pytest.mark.slow
 

@@ -20,11 +20,11 @@ from runs import family, is_alive, killable, outcome, runs_of, start, workers
 from small_spec import SMALL
 
 from bandana.audits.reporting import validate
+from bandana.flows.cells.play import BENCHMARK
 from bandana.flows.folder import store
 from bandana.flows.folder.store import Store
 from bandana.flows.plan.plan import played_cells
 from bandana.flows.spec.spec import load_spec
-from bandana.flows.work.play import BENCHMARK
 
 pytestmark = pytest.mark.slow
 PLAYED = ["ucb", "adar-ucb tight eps=1", "adar-ucb tight eps=1 without noise", "uniform play", "greedy"]

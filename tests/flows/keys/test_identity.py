@@ -11,6 +11,9 @@ import yaml
 from small_spec import SMALL, SMALL_LINEAR
 
 from bandana.audits.contents import PROVENANCE
+from bandana.flows.cells.audits import audit_cell, audit_key
+from bandana.flows.cells.charging import book_keeper
+from bandana.flows.cells.play import benchmark_block
 from bandana.flows.folder.store import Store
 from bandana.flows.keys import identity
 from bandana.flows.keys.closure import PACKAGES, Code
@@ -23,9 +26,6 @@ from bandana.flows.problems.kinds import environment_of
 from bandana.flows.spec.spec import load_spec, parse_spec
 from bandana.flows.suites.audit_all import key_of
 from bandana.flows.suites.steps import _play
-from bandana.flows.work.audits import audit_cell, audit_key
-from bandana.flows.work.charging import book_keeper
-from bandana.flows.work.play import benchmark_block
 
 ROOT = Path(__file__).parents[3]
 FOLDERS = {package: package.rpartition(".")[2] for package in PACKAGES}
@@ -139,7 +139,7 @@ def test_an_edit_of_an_environment_recomputes_what_plays_on_it(cells, edited, pa
 
 def test_a_comment_or_a_docstring_recomputes_nothing(cells, edited):
     for path in (
-        "flows/work/replicates.py", "flows/problems/linear.py", "flows/problems/kernel.py", "algorithms/run.py",
+        "flows/cells/replicates.py", "flows/problems/linear.py", "flows/problems/kernel.py", "algorithms/run.py",
         "algorithms/bandits/finite_arm/entries.py", "privacy_core/ledger.py", "privacy_core/__init__.py",
         "flows/plan/seeds.py",
     ):  # fmt: skip
@@ -180,7 +180,7 @@ def test_an_edit_of_a_builder_recomputes_its_algorithm_and_no_other_of_the_famil
 def test_an_edit_of_what_all_play_with_recomputes_everything(cells, edited):
     for path in (
         "algorithms/run.py",
-        "flows/work/replicates.py",
+        "flows/cells/replicates.py",
         "flows/plan/seeds.py",
         "privacy_core/noise/sources.py",
         "privacy_core/ledger.py",
@@ -199,7 +199,7 @@ def test_an_edit_in_audits_recomputes_audits(cells, edited):
     assert len(edited(private, "audits/replays/measure.py", computing, audit_key)) == len(private)
     faulty = edited(private, "audits/faults/linear.py", computing, audit_key)
     assert {cell.entry.label for cell in faulty} == {"adar-gope", "adar-gope pure"}
-    assert edited(private, "flows/work/replays.py", with_a_word, audit_key) == []
+    assert edited(private, "flows/cells/replays.py", with_a_word, audit_key) == []
 
 
 def test_the_audit_of_everything_is_keyed_by_its_subject(copied, monkeypatch):
@@ -300,10 +300,10 @@ NOT_IN_KEYS = {
     "bandana.flows.plan.plan": "asks: what it asks for stands in the key by value",
     "bandana.flows.plan.cells": "asks: what it asks for stands in the key by value",
     "bandana.flows.plan.keys": "makes keys and seeds: what they are made of stands in the key by value",
-    "bandana.flows.work.play": "stores",
+    "bandana.flows.cells.play": "stores",
     "bandana.flows.spec.spec:Spec.setting": "asks: what it asks for stands in the key by value",
     "bandana.flows.annex": "finds the keeper of budget books",
-    "bandana.flows.work.charging": "finds the keeper of budget books",
+    "bandana.flows.cells.charging": "finds the keeper of budget books",
     "bandana.flows.annexes.books.keeper": "charges the budget book",
     "bandana.flows.annexes.books.charges": "charges the budget book",
     "bandana.flows.problems.environment:Environment.plays_private_rows": "decides on the noise, in the key by value",
@@ -311,7 +311,7 @@ NOT_IN_KEYS = {
     "bandana.flows.problems.finite_arms:_Table.facts": "asks: stands in the key by value",
     "bandana.flows.problems.finite_arms:TableSpec.book": "names the budget book, which changes no number",
     "bandana.flows.problems.environment:Environment.noise_facts": "asks: public data add nothing",
-    "bandana.flows.work.audits": "stores",
+    "bandana.flows.cells.audits": "stores",
     "bandana.flows.folder.settings": "says whether results name user and host",
     "bandana.flows.folder.store": "stores",
     "bandana.flows.folder.scratch": "stores",

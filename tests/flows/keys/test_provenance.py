@@ -21,6 +21,8 @@ from whole_evidence import assert_follows_from_its_scores
 from bandana.audits import evidence
 from bandana.audits.contents import PROVENANCE, numbers_sha256
 from bandana.audits.reporting import origin, render_html, render_pdf, validate
+from bandana.flows.cells.audits import audit_cell, evidence_of
+from bandana.flows.cells.play import BENCHMARK, benchmark_block
 from bandana.flows.folder.settings import is_anonymous
 from bandana.flows.folder.store import Store
 from bandana.flows.keys import checkout, machine, provenance, versions
@@ -30,8 +32,6 @@ from bandana.flows.results.audit_report import write_document
 from bandana.flows.results.report_document import assemble, audit_documents
 from bandana.flows.results.summaries import benchmark_record, summarize_cell
 from bandana.flows.spec.spec import parse_spec
-from bandana.flows.work.audits import audit_cell, evidence_of
-from bandana.flows.work.play import BENCHMARK, benchmark_block
 
 NEWER = {"numpy": "9.8.7"}
 

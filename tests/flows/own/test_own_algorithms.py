@@ -11,6 +11,8 @@ from jsonschema import Draft202012Validator
 from small_spec import SMALL, SMALL_LINEAR, SMALL_SPHERE
 from typer.testing import CliRunner
 
+from bandana.flows.cells.audits import audit_cell, audit_key
+from bandana.flows.cells.play import benchmark_block
 from bandana.flows.cli import app
 from bandana.flows.folder.store import Store
 from bandana.flows.own import trial as own_trial
@@ -20,8 +22,6 @@ from bandana.flows.results import report_document
 from bandana.flows.spec.schema import json_schema
 from bandana.flows.spec.spec import load_spec, parse_spec, standing_alone
 from bandana.flows.texts.mistakes import SpecError
-from bandana.flows.work.audits import audit_cell, audit_key
-from bandana.flows.work.play import benchmark_block
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 CLAIM = "gdp(mu={mu}, relation=reward)"

@@ -12,6 +12,9 @@ import numpy as np
 import pytest
 import yaml
 
+from bandana.flows.cells import replicates
+from bandana.flows.cells.audits import audit_cell, audit_key
+from bandana.flows.cells.play import BENCHMARK, benchmark_block
 from bandana.flows.folder.settings import DataFolder
 from bandana.flows.folder.store import Store
 from bandana.flows.own import data as own_data
@@ -21,9 +24,6 @@ from bandana.flows.plan.plan import Plan, cells_of
 from bandana.flows.problems.kinds import environments_of
 from bandana.flows.spec.spec import load_spec
 from bandana.flows.texts.mistakes import SpecError
-from bandana.flows.work import replicates
-from bandana.flows.work.audits import audit_cell, audit_key
-from bandana.flows.work.play import BENCHMARK, benchmark_block
 
 ONE, OTHER = b"a,b\n" + b"0,1\n" * 600, b"a,b\n" + b"1,0\n" * 600
 THEN = 1_700_000_000_000_000_000
@@ -159,7 +159,7 @@ def test_a_file_that_is_replaced_while_it_is_played_stores_nothing(load, root, p
 
 
 def test_a_file_that_is_replaced_while_it_is_audited_stores_nothing(load, root, path, monkeypatch):
-    from bandana.flows.work import replays
+    from bandana.flows.cells import replays
 
     cell = cells_of(pinned(load(ONE), root))[1]
     monkeypatch.setattr(replays, "audit_of", lambda *_: path.write_bytes(OTHER))

@@ -11,12 +11,12 @@ import yaml
 from bandana.algorithms.catalog import find
 from bandana.algorithms.environments.mdp_instances import patients
 from bandana.algorithms.mdp.planning import plan
+from bandana.flows.cells.replicates import play, with_coins
 from bandana.flows.plan.plan import cells_of, played_cells
 from bandana.flows.plan.roles import Role
 from bandana.flows.problems.kinds import environments_of
 from bandana.flows.results.comparisons import comparisons, twin_of
 from bandana.flows.spec.spec import parse_spec
-from bandana.flows.work.replicates import play, with_coins
 
 TREE = {
     "name": "small", "seed": 3, "horizon": 300, "replications": 6, "block_size": 6,

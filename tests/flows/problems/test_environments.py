@@ -11,12 +11,12 @@ from small_spec import SMALL_LINEAR, SMALL_SPHERE
 
 from bandana.algorithms.observers import ContextualRegretCurve, RegretCurve
 from bandana.algorithms.run import run
+from bandana.flows.cells.play import benchmark_block
 from bandana.flows.folder.store import Store
 from bandana.flows.plan.plan import cells_of
 from bandana.flows.problems.kinds import environment_of, environments_of
 from bandana.flows.spec.spec import parse_spec
 from bandana.flows.texts.mistakes import SpecError
-from bandana.flows.work.play import benchmark_block
 from bandana.privacy_core import Interval, LiveLedger, ReproducibleNoise
 
 GIVEN = {"kind": "linear", "features": [[1.0, 0.0], [0.0, 1.0], [0.6, 0.6]], "theta": [0.5, -0.5]}

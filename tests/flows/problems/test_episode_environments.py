@@ -20,6 +20,8 @@ from bandana.algorithms.observers import EpisodicRegretCurve
 from bandana.algorithms.problem import LINEAR_MDP, MIXTURE
 from bandana.algorithms.run import run
 from bandana.audits.reporting import validate
+from bandana.flows.cells.audits import audit_cell
+from bandana.flows.cells.play import benchmark_block
 from bandana.flows.cli import app
 from bandana.flows.folder.store import Store
 from bandana.flows.plan.plan import Plan, cells_of
@@ -29,8 +31,6 @@ from bandana.flows.results.report_document import assemble
 from bandana.flows.spec.schema import json_schema
 from bandana.flows.spec.spec import parse_spec
 from bandana.flows.texts.mistakes import SpecError
-from bandana.flows.work.audits import audit_cell
-from bandana.flows.work.play import benchmark_block
 from bandana.privacy_core import Interval, LiveLedger, ReproducibleNoise
 
 STAYS = [[[1.0, 0.0], [1.0, 0.0]], [[0.0, 1.0], [0.0, 1.0]]]

@@ -12,12 +12,12 @@ from bandana.algorithms.environments.benchmark_functions import camelback, decis
 from bandana.algorithms.observers import RegretCurve
 from bandana.algorithms.problem import FINITE, POOLED
 from bandana.algorithms.rkhs.kernels import SquaredExponential, gram
+from bandana.flows.cells.play import benchmark_block
 from bandana.flows.folder.store import Store
 from bandana.flows.plan.plan import cells_of
 from bandana.flows.problems.kinds import environments_of
 from bandana.flows.spec.spec import parse_spec
 from bandana.flows.texts.mistakes import SpecError
-from bandana.flows.work.play import benchmark_block
 
 KERNEL = SquaredExponential(0.2)
 TREE = {

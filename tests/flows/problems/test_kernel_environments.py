@@ -23,13 +23,13 @@ from bandana.algorithms.problem import KERNEL, POOLED
 from bandana.algorithms.rkhs.features import exact_on, feature_map
 from bandana.algorithms.rkhs.kernels import Additive, Linear, Matern, ProductMatern, SquaredExponential
 from bandana.algorithms.run import run
+from bandana.flows.cells.play import benchmark_block
 from bandana.flows.folder.store import Store
 from bandana.flows.plan.plan import cells_of
 from bandana.flows.problems.kinds import environments_of
 from bandana.flows.spec.schema import json_schema
 from bandana.flows.spec.spec import parse_spec
 from bandana.flows.texts.mistakes import SpecError
-from bandana.flows.work.play import benchmark_block
 from bandana.privacy_core import Interval, LiveLedger, ReproducibleNoise
 
 KINDS = {

@@ -11,13 +11,13 @@ from small_spec import SMALL, SMALL_SPHERE
 from bandana.algorithms import plugins
 from bandana.algorithms.plugins import Found
 from bandana.algorithms.problem import CONTEXTUAL, FINITE, LINEAR_MDP
+from bandana.flows.cells.play import benchmark_block
 from bandana.flows.folder.store import Store
 from bandana.flows.plan.plan import cells_of
 from bandana.flows.problems.gymnasium_environments import law_of
 from bandana.flows.problems.kinds import environments_of
 from bandana.flows.spec.spec import parse_spec, standing_alone
 from bandana.flows.texts.mistakes import SpecError
-from bandana.flows.work.play import benchmark_block
 
 ENV = """\
 from types import SimpleNamespace

@@ -9,13 +9,13 @@ from small_spec import SMALL
 from bandana.algorithms.environments.real_arms import BetaArms, DriftingArms, GaussianArms, clipped_mean, path_of
 from bandana.algorithms.observers import DriftingRegretCurve, log_grid
 from bandana.algorithms.protocol import Record
+from bandana.flows.cells.play import benchmark_block
 from bandana.flows.folder.store import Store
 from bandana.flows.plan.plan import cells_of
 from bandana.flows.problems.environment import CONSTANT, UNIFORM
 from bandana.flows.problems.kinds import environments_of
 from bandana.flows.spec.spec import load_spec, parse_spec
 from bandana.flows.texts.mistakes import SpecError
-from bandana.flows.work.play import benchmark_block
 from bandana.privacy_core import Interval
 
 UNIT = Interval(0.0, 1.0)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from bandana.algorithms.environments.tables import RewardTable
+from bandana.flows.cells.audits import audit_key
+from bandana.flows.cells.replays import subject_of_cell
+from bandana.flows.cells.replicates import play
 from bandana.flows.plan.plan import cells_of
 from bandana.flows.problems.finite_arms import TableSpec, parse_table
 from bandana.flows.spec.spec import load_spec
 from bandana.flows.texts.mistakes import SpecError
-from bandana.flows.work.audits import audit_key
-from bandana.flows.work.replays import subject_of_cell
-from bandana.flows.work.replicates import play
 from bandana.privacy_core import GaussianDP, Participation, Relation
 
 ARMS = {"kind": "bernoulli", "means": [0.2, 0.8]}

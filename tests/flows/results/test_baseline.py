@@ -10,6 +10,8 @@ from pydantic import ValidationError
 from scipy import stats
 
 from bandana.audits.evidence import recompute
+from bandana.flows.cells.audits import audit_cell
+from bandana.flows.cells.play import benchmark_block
 from bandana.flows.folder.store import Store
 from bandana.flows.plan.plan import Plan, cells_of
 from bandana.flows.results import baseline
@@ -17,8 +19,6 @@ from bandana.flows.results.baseline import Audited, Baseline, CellFacts, Estimat
 from bandana.flows.results.gate import compare, in_report, tell, told
 from bandana.flows.spec.spec import load_spec
 from bandana.flows.texts.mistakes import SpecError
-from bandana.flows.work.audits import audit_cell
-from bandana.flows.work.play import benchmark_block
 
 
 def _cell(label, finals=None, setting="s", audit=None):

@@ -10,9 +10,9 @@ import pytest
 import bandana
 from bandana.audits.reporting.intervals import share_interval
 from bandana.audits.reporting.sections.decisions import tests_table as table_of_tests
+from bandana.flows.cells import replays
 from bandana.flows.plan.plan import cells_of
 from bandana.flows.spec.spec import parse_spec
-from bandana.flows.work import replays
 
 SPEC = {
     "name": "tests", "seed": 3, "environment": {"kind": "bernoulli", "means": [0.2, 0.5]}, "horizon": 3000,

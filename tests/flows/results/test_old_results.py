@@ -7,6 +7,7 @@ import pytest
 import yaml
 from small_spec import SMALL
 
+from bandana.flows.cells.play import BENCHMARK, benchmark_block
 from bandana.flows.folder.journal import Journal
 from bandana.flows.folder.settings import DataFolder
 from bandana.flows.folder.store import Store
@@ -14,7 +15,6 @@ from bandana.flows.keys import identity
 from bandana.flows.plan.plan import cells_of
 from bandana.flows.results.old_results import Old, find_in
 from bandana.flows.spec.spec import load_spec
-from bandana.flows.work.play import BENCHMARK, benchmark_block
 
 BOTH = ["benchmark", "audit"]
 OLD = "0" * 64

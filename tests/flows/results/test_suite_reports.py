@@ -8,6 +8,8 @@ import yaml
 from small_spec import SMALL
 
 from bandana.audits.reporting import validate
+from bandana.flows.cells.audits import audit_cell
+from bandana.flows.cells.play import benchmark_block
 from bandana.flows.folder.store import Store
 from bandana.flows.plan.plan import Plan, cells_of
 from bandana.flows.results.audit_report import FORMATS, write_document
@@ -15,8 +17,6 @@ from bandana.flows.results.report import regret_tables
 from bandana.flows.results.report_document import assemble, audit_documents
 from bandana.flows.spec.deployment import DeploymentSpec
 from bandana.flows.spec.spec import parse_spec, standing_alone
-from bandana.flows.work.audits import audit_cell
-from bandana.flows.work.play import benchmark_block
 
 
 @pytest.fixture(scope="module")

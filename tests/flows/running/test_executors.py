@@ -170,8 +170,8 @@ def play(prefect_server, write_spec, tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_a_lost_connection_is_tried_again_and_the_numbers_are_the_same(play, tmp_path):
+    from bandana.flows.cells.play import benchmark_block
     from bandana.flows.folder.store import Store
-    from bandana.flows.work.play import benchmark_block
 
     failed = []
 

@@ -9,14 +9,14 @@ from small_spec import SMALL
 from typer.testing import CliRunner
 
 from bandana.algorithms import catalog, plugins
+from bandana.flows.cells.audits import audit_key
+from bandana.flows.cells.play import benchmark_block
 from bandana.flows.cli import app
 from bandana.flows.folder.store import Store
 from bandana.flows.keys import identity
 from bandana.flows.keys.closure import Code, Name
 from bandana.flows.plan.plan import cells_of
 from bandana.flows.spec.spec import load_spec
-from bandana.flows.work.audits import audit_key
-from bandana.flows.work.play import benchmark_block
 
 ENTRY = """\
 from friendly_bandits.greedy import Greedy

@@ -9,6 +9,7 @@ import yaml
 from jsonschema import Draft202012Validator
 from small_spec import SMALL, SMALL_LINEAR, SMALL_SPHERE
 
+from bandana.flows.cells.audits import audit_key, check_audits
 from bandana.flows.own.data import content_of
 from bandana.flows.plan.plan import cells_of
 from bandana.flows.problems.finite_arms import TableSpec, parse_table
@@ -16,7 +17,6 @@ from bandana.flows.problems.kinds import environments_of
 from bandana.flows.spec.schema import json_schema
 from bandana.flows.spec.spec import load_spec, parse_spec
 from bandana.flows.texts.mistakes import SpecError
-from bandana.flows.work.audits import audit_key, check_audits
 
 
 def test_the_demo_and_the_ready_specs_are_correct():

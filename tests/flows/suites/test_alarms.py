@@ -5,6 +5,7 @@ import json
 import pytest
 import yaml
 
+from bandana.flows.cells.play import benchmark_block
 from bandana.flows.folder.settings import DataFolder
 from bandana.flows.folder.store import Store
 from bandana.flows.plan.plan import Plan, cells_of
@@ -23,7 +24,6 @@ from bandana.flows.suites.alarms import (
     slug,
     table,
 )
-from bandana.flows.work.play import benchmark_block
 
 
 def _entry(label, verdict, reasons=("claimed >= accounted >= measured",)):

@@ -7,10 +7,10 @@ from whole_evidence import assert_follows_from_its_scores
 
 from bandana.audits.outcome import Effort
 from bandana.audits.reporting import validate
+from bandana.flows.cells import replays
+from bandana.flows.cells.audits import AUDIT
 from bandana.flows.folder.store import Store
 from bandana.flows.suites.audit_all import SUITE, audit_subject, key_of
-from bandana.flows.work import replays
-from bandana.flows.work.audits import AUDIT
 
 EFFORT = Effort(replays=4000, confidence=0.95, delta=1e-5, examples=20, seed=1)
 

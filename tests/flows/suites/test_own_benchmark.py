@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 import bandana
-from bandana.flows.work import replicates
+from bandana.flows.cells import replicates
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 FEW = {"horizon": 400, "replications": 4, "audit": {"rounds": 64, "replays": 5000, "examples": 20}}

@@ -14,6 +14,8 @@ from bandana.audits.reporting.document import validate
 from bandana.flows.annexes.books import charges
 from bandana.flows.annexes.books.bookkeeping.book import BudgetBook
 from bandana.flows.annexes.books.charges import check_affords
+from bandana.flows.cells import replicates
+from bandana.flows.cells.play import BENCHMARK, BOOK, benchmark_block
 from bandana.flows.cli import app
 from bandana.flows.folder.settings import DataFolder
 from bandana.flows.folder.store import Store
@@ -26,8 +28,6 @@ from bandana.flows.running.side_by_side import Workers
 from bandana.flows.spec.spec import load_spec, standing_alone
 from bandana.flows.suites import steps
 from bandana.flows.texts.mistakes import BookError, SpecError
-from bandana.flows.work import replicates
-from bandana.flows.work.play import BENCHMARK, BOOK, benchmark_block
 from bandana.privacy_core import GaussianDP, LiveLedger, SecureNoise
 from benchmarks import book_kills
 

@@ -7,13 +7,13 @@ import yaml
 
 from bandana.audits.reporting import validate
 from bandana.flows.annexes.books.summary import books_of
+from bandana.flows.cells.play import benchmark_block
 from bandana.flows.folder.settings import DataFolder
 from bandana.flows.folder.store import Store
 from bandana.flows.own.data import pinned
 from bandana.flows.plan.plan import Plan, played_cells
 from bandana.flows.results.report_document import assemble
 from bandana.flows.spec.spec import load_spec
-from bandana.flows.work.play import benchmark_block
 from bandana.privacy_core import GaussianDP
 
 DELTA = 1e-6

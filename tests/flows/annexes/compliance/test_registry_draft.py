@@ -5,12 +5,12 @@ import yaml
 from small_spec import SMALL
 from typer.testing import CliRunner
 
+from bandana.flows.cells.play import benchmark_block
 from bandana.flows.cli import app
 from bandana.flows.folder.settings import DataFolder
 from bandana.flows.folder.store import Store
 from bandana.flows.plan.plan import cells_of
 from bandana.flows.spec.spec import parse_spec
-from bandana.flows.work.play import benchmark_block
 
 DECLARED = {"curator": "An office", "purpose": "Reminders", "region": "Nowhere", "people": 500, "approved": "2026-11-01"}
 

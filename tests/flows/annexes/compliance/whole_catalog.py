@@ -4,11 +4,11 @@ from dataclasses import asdict, replace
 from functools import partial
 
 from bandana.audits.subjects import subjects
+from bandana.flows.cells.audits import about_audits
+from bandana.flows.cells.replays import audit_of_subject
 from bandana.flows.keys import identity
 from bandana.flows.keys.provenance import Making
 from bandana.flows.plan.made_by import subject_roots
-from bandana.flows.work.audits import about_audits
-from bandana.flows.work.replays import audit_of_subject
 
 
 def audited(label, effort):

@@ -7,8 +7,8 @@ import pytest
 
 from bandana.algorithms import catalog
 from bandana.flows.annexes.leaderboard.benchmark_folder import audited, read
+from bandana.flows.cells.audits import check_audits
 from bandana.flows.plan.plan import cells_of
-from bandana.flows.work.audits import check_audits
 
 FOLDER = Path(__file__).parents[4] / "experiments" / "benchmark"
 KINDS = {"finite", "linear", "contextual", "kernel", "pooled", "linear-mixture", "linear-mdp"}

@@ -10,11 +10,11 @@ import pytest
 from bandana.flows.annexes.operations import fresh_nights
 from bandana.flows.annexes.operations.fresh_nights import FRESH, accumulate
 from bandana.flows.annexes.operations.nights import Night, page
+from bandana.flows.cells import replays
 from bandana.flows.folder.settings import DataFolder
 from bandana.flows.plan.plan import cells_of
 from bandana.flows.spec.spec import load_spec
 from bandana.flows.suites.alarms import NIGHTS_FAILED, Findings, events, markdown, nights_together
-from bandana.flows.work import replays
 
 LEVEL = 0.05
 

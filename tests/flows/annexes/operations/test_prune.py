@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 
 from bandana.flows.annexes.operations.doctor import State, examine
 from bandana.flows.annexes.operations.prune import PAID, PRESENT, REPORTED, UNREADABLE, YOUNG, prune, seconds_of
+from bandana.flows.cells.play import BENCHMARK, benchmark_block
 from bandana.flows.cli import app
 from bandana.flows.commands.options import FAILURE, USER_MISTAKE
 from bandana.flows.folder import scratch
@@ -17,7 +18,6 @@ from bandana.flows.folder.store import Store
 from bandana.flows.plan.plan import played_cells
 from bandana.flows.spec.spec import load_spec
 from bandana.flows.texts.mistakes import SpecError
-from bandana.flows.work.play import BENCHMARK, benchmark_block
 
 DAY = 86400.0
 SPEC = {"replications": 2, "block_size": 1, "horizon": 50, "twins": False, "references": False}

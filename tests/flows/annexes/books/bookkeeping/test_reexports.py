@@ -17,6 +17,8 @@ from bandana.flows.annexes.books.bookkeeping.book import BudgetBook
 from bandana.flows.annexes.books.bookkeeping.identity import FOLDER, Rows, read
 from bandana.flows.annexes.books.bookkeeping.known import DataSet
 from bandana.flows.annexes.books.charges import check_affords, check_has_no_book
+from bandana.flows.cells.audits import audit_cell
+from bandana.flows.cells.play import benchmark_block
 from bandana.flows.cli import app
 from bandana.flows.folder.settings import DataFolder
 from bandana.flows.folder.store import BENCHMARK, Store
@@ -26,8 +28,6 @@ from bandana.flows.queries.explain import explain
 from bandana.flows.results.report_document import assemble
 from bandana.flows.spec.spec import load_spec
 from bandana.flows.texts.mistakes import BookError, SpecError
-from bandana.flows.work.audits import audit_cell
-from bandana.flows.work.play import benchmark_block
 from bandana.privacy_core import GaussianDP
 
 N_ROWS = 300
@@ -377,7 +377,7 @@ def test_runs_before_the_book_are_charged_by_the_first_run_that_names_it(play, f
 
 
 def test_a_lost_result_and_a_killed_run_are_charged_too(play, folder, monkeypatch):
-    from bandana.flows.work import play as playing
+    from bandana.flows.cells import play as playing
 
     play(text_of(bits()), name="early", **BARE)
     for path in folder.results.rglob("*.npz"):

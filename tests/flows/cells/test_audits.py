@@ -8,12 +8,12 @@ from whole_evidence import assert_follows_from_its_scores
 
 from bandana.audits import audit as audits
 from bandana.audits.contents import PROVENANCE, numbers_sha256, read_description
+from bandana.flows.cells import replays, replicates
+from bandana.flows.cells.audits import audit_cell, audit_entry, evidence_of, parts_first, stored_audit
+from bandana.flows.cells.play import BENCHMARK, benchmark_block
 from bandana.flows.folder.store import Store
 from bandana.flows.plan.plan import cells_of
 from bandana.flows.spec.spec import load_spec
-from bandana.flows.work import replays, replicates
-from bandana.flows.work.audits import audit_cell, audit_entry, evidence_of, parts_first, stored_audit
-from bandana.flows.work.play import BENCHMARK, benchmark_block
 
 
 @pytest.fixture

@@ -7,11 +7,11 @@ import pytest
 import yaml
 from small_spec import SMALL, SMALL_LINEAR
 
+from bandana.flows.cells.play import BENCHMARK, benchmark_block, is_played
 from bandana.flows.folder.store import Store
 from bandana.flows.plan.plan import cells_of
 from bandana.flows.results.summaries import benchmark_record, summarize_cell
 from bandana.flows.spec.spec import parse_spec
-from bandana.flows.work.play import BENCHMARK, benchmark_block, is_played
 from bandana.privacy_core import GaussianDP, PureDP
 
 

@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 
 from bandana.audits.contents import PROVENANCE
+from bandana.flows.cells import replicates
+from bandana.flows.cells.charging import Charged, book_keeper
 from bandana.flows.folder.store import BENCHMARK as BENCHMARK
 from bandana.flows.folder.store import Store
 from bandana.flows.keys.provenance import Making
 from bandana.flows.plan.cells import Block
 from bandana.flows.plan.keys import block_code, block_facts
 from bandana.flows.texts.mistakes import BookError
-from bandana.flows.work import replicates
-from bandana.flows.work.charging import Charged, book_keeper
 from bandana.privacy_core import BudgetExceeded
 
 BOOK = "book"

@@ -9,7 +9,7 @@ from bandana.audits.outcome import Outcome
 from bandana.audits.own import white_box
 from bandana.audits.own.white_box import find_probes
 from bandana.audits.trial import Audited, Trial
-from bandana.flows.work.replays import About, data_of, effort_of, whole_of
+from bandana.flows.cells.replays import About, data_of, effort_of, whole_of
 
 if TYPE_CHECKING:
     from bandana.flows.plan.cells import Cell

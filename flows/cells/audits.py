@@ -12,6 +12,8 @@ from bandana.audits import evidence
 from bandana.audits.evidence import UnusableEvidence
 from bandana.audits.outcome import Outcome
 from bandana.audits.summary import summarize
+from bandana.flows.cells import own_replays, replays
+from bandana.flows.cells.charging import book_keeper
 from bandana.flows.folder.store import Store, write_first
 from bandana.flows.keys import provenance
 from bandana.flows.keys.checkout import sources
@@ -21,8 +23,6 @@ from bandana.flows.plan.cell_checks import is_built_at_once
 from bandana.flows.plan.cells import Cell
 from bandana.flows.plan.keys import audit_code, identity_of, stated
 from bandana.flows.texts.mistakes import SpecError
-from bandana.flows.work import own_replays, replays
-from bandana.flows.work.charging import book_keeper
 from bandana.privacy_core import ReproducibleNoise
 
 AUDIT, AUDIT_PART = "audit", "audit-part"
