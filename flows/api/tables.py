@@ -9,11 +9,13 @@ import numpy as np
 import pandas as pd
 
 from bandana.algorithms.environments.off_policy import DR, IPS, SNIPS
+from bandana.audits.documents.audit import AuditEntry
 from bandana.audits.reporting.intervals import caution, quantiles
 from bandana.flows.folder.store import Store
 from bandana.flows.plan.cells import Cell
 from bandana.flows.plan.roles import Role
 from bandana.flows.results.comparisons import twin_of
+from bandana.flows.results.summaries import CURVES, Summary
 from bandana.flows.tracking.metrics import PRIVACY, numbers_of
 from bandana.flows.work.play import benchmark_block
 
@@ -21,9 +23,7 @@ _ESTIMATES = (IPS, SNIPS, DR)
 _NUMBERS = ("claimed", "accounted", "measured")
 
 
-def frame(
-    cells: Sequence[Cell], summaries: Mapping[str, dict[str, Any]], audits: Mapping[str, dict[str, Any]]
-) -> pd.DataFrame:
+def frame(cells: Sequence[Cell], summaries: Mapping[str, Summary], audits: Mapping[str, AuditEntry]) -> pd.DataFrame:
     """A row for each cell, see `Result.frame`."""
     own = [cell for cell in cells if cell.role is Role.ALGORITHM]
     whose = {twin.name: cell.name for cell in own if (twin := twin_of(cell, cells)) is not None}
@@ -56,12 +56,13 @@ def frame(
     return found[[name for name in found.columns if name not in last] + last]
 
 
-def curves(cells: Sequence[Cell], summaries: Mapping[str, dict[str, Any]]) -> pd.DataFrame:
+def curves(cells: Sequence[Cell], summaries: Mapping[str, Summary]) -> pd.DataFrame:
     """A row for each cell and round, see `Result.curves`."""
     parts = []
     for cell in cells:
         summary, is_shown = summaries[cell.name], cell.environment.shows("regret")
-        shown = {name: summary[key] if is_shown else np.nan for name, key in _CURVES.items()}
+        regret = {"regret": summary["mean"], "low": summary["low"], "high": summary["high"]}
+        shown = {name: values if is_shown else np.nan for name, values in regret.items()}
         spent = summary["mu_spent"] if cell.is_private else np.nan
         parts.append(pd.DataFrame({**_about(cell), "round": summary["grid"], **shown, "mu_spent": spent}))
     return pd.concat(parts, ignore_index=True)
@@ -82,9 +83,6 @@ def replicates(cells: Sequence[Cell], store: Store) -> pd.DataFrame:
     return pd.concat(parts[1:] or parts, ignore_index=True)
 
 
-_CURVES = {"regret": "mean", "low": "low", "high": "high"}
-
-
 def _about(cell: Cell) -> dict[str, str]:
     return {"cell": cell.name, "environment": cell.environment.label, "role": str(cell.role)}
 
@@ -93,10 +91,10 @@ def _regret_names() -> list[str]:
     return ["regret", "regret_low", "regret_high", "regret_q10", "regret_q50", "regret_q90", "caution"]
 
 
-def _regret(cell: Cell, summary: Mapping[str, Any]) -> dict[str, Any]:
+def _regret(cell: Cell, summary: Summary) -> dict[str, Any]:
     if not cell.environment.shows("regret"):
         return {**dict.fromkeys(_regret_names()[:-1], np.nan), "caution": "regret is withheld: the data are private"}
-    ends = [float(summary[name][-1]) for name in ("mean", "low", "high")]
+    ends = [float(summary[name][-1]) for name in CURVES]
     return dict(zip(_regret_names(), [*ends, *quantiles(summary["finals"]), caution(summary["finals"])], strict=True))
 
 
@@ -105,7 +103,7 @@ def _value_names() -> list[str]:
     return [*names, "value_effective_rounds"]
 
 
-def _values(cell: Cell, summary: Mapping[str, Any]) -> dict[str, Any]:
+def _values(cell: Cell, summary: Summary) -> dict[str, Any]:
     """What the final policy is worth by logged data; nothing elsewhere."""
     values = summary["values"] if cell.environment.shows("regret") else {}
     if not values:
@@ -122,7 +120,7 @@ def _privacy_names() -> list[str]:
     return [f"{quantity}_{name}" for quantity in ("mu", "epsilon") for name in _NUMBERS]
 
 
-def _privacy(cell: Cell, summary: Mapping[str, Any], audit: Mapping[str, Any] | None) -> dict[str, Any]:
+def _privacy(cell: Cell, summary: Summary, audit: AuditEntry | None) -> dict[str, Any]:
     """Claimed, accounted over the whole horizon, and measured by the audit; missing for what is not private."""
     found: dict[str, Any] = {**dict.fromkeys(_privacy_names(), np.nan), "delta": np.nan, "verdict": None}
     if not cell.is_private:

@@ -349,7 +349,7 @@ class Environment(ABC, Generic[Item]):
     def _whose(self, name: str) -> str:
         return self.label
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> Any:
         """Description of the environment for the report."""
         name, text, estimator = self.about()
         users = self.item.users

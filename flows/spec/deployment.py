@@ -51,6 +51,6 @@ class DeploymentSpec(Strict):
             raise ValueError("approved needs approver: name who approved the release")
         return self
 
-    def shown(self) -> dict[str, Any]:
+    def shown(self) -> Any:
         """The block as a report's document holds it; null is what was not declared."""
         return self.model_dump(mode="json")

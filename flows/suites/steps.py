@@ -10,8 +10,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from time import perf_counter
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
+from bandana.audits.documents.audit import AuditEntry
 from bandana.audits.replays.replay import in_threads
 from bandana.flows.folder.journal import Journal
 from bandana.flows.folder.progress import bar
@@ -111,7 +112,7 @@ def benchmark(plan: Plan, folder: DataFolder, workers: Workers, tracker: Tracker
     journal.write("benchmark done", suite=suite)
 
 
-def audit(plan: Plan, folder: DataFolder, workers: Workers, tracker: Tracker | None = None) -> list[dict[str, Any]]:
+def audit(plan: Plan, folder: DataFolder, workers: Workers, tracker: Tracker | None = None) -> list[AuditEntry]:
     """Audits every private cell of a plan whose data are bound, and returns the report's entries in the spec's order.
 
     Raises:
@@ -166,7 +167,7 @@ def _play(store: Store, item: tuple[Block, str]) -> float:
     return round(perf_counter() - start, 3)
 
 
-def _audit(store: Store, n_cores: int, item: tuple[Cell, str]) -> tuple[dict[str, Any], float]:
+def _audit(store: Store, n_cores: int, item: tuple[Cell, str]) -> tuple[AuditEntry, float]:
     """Audits one cell, under the key that the caller knows it by: its entry in the report, and the seconds that it took."""
     (cell, key), start = item, perf_counter()
     check_same(key, audit_key(cell))

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
+from bandana.audits.documents.audit import Audit
+from bandana.audits.documents.benchmark import BenchmarkCell
+from bandana.audits.documents.fields import present
+from bandana.audits.documents.report import BookSummary, Deployment, Report
 from bandana.audits.reporting import origin
 from bandana.audits.reporting.blocks import (
     Block,
@@ -26,7 +29,6 @@ from bandana.audits.reporting.blocks import (
 from bandana.audits.reporting.numbers import NONE, number, unit_of
 from bandana.audits.reporting.sections.strength import (
     SOURCES,
-    Document,
     Promise,
     composed,
     noise_sources,
@@ -59,7 +61,7 @@ USER = "all records of one user"
 """The relation of a promise to a user."""
 
 
-def label(document: Document) -> list[Block]:
+def label(document: Report) -> list[Block]:
     """Blocks of the first page.
 
     Args:
@@ -74,7 +76,7 @@ def label(document: Document) -> list[Block]:
     return [*blocks, *origin.caveat(document["provenance"]), *([note(SOURCES)] if found else [])]
 
 
-def related(document: Document) -> list[Block]:
+def related(document: Report) -> list[Block]:
     """Links to the reports that no table of the first page lists."""
     listed = set() if document["kind"] == "audit" else {audit["label"] for audit in document["audits"]}
     others = [entry for entry in document["related"] if entry["label"] not in listed]
@@ -87,7 +89,7 @@ def related(document: Document) -> list[Block]:
 # --- the promises ----------------------------------------------------------------------------------------
 
 
-def _promises(document: Document, found: list[Promise]) -> Block:
+def _promises(document: Report, found: list[Promise]) -> Block:
     audits = {audit["label"]: audit for audit in document["audits"]}
     own = {entry["label"]: entry["path"] for entry in document["related"]} if document["kind"] != "audit" else {}
     people = document["people"]["count"]
@@ -132,7 +134,7 @@ def level_of(found: list[Promise]) -> str:
     return "unit" if len(levels) > 1 else "user" if True in levels else "record"
 
 
-def _numbers(promise: Promise, audit: dict[str, Any] | None) -> list[Cell]:
+def _numbers(promise: Promise, audit: Audit | None) -> list[Cell]:
     if audit is None:
         return [number(promise.epsilon), NONE, NONE, NONE]
     if promise.delta == 0:
@@ -150,8 +152,8 @@ def _numbers(promise: Promise, audit: dict[str, Any] | None) -> list[Cell]:
 # --- the facts -------------------------------------------------------------------------------------------
 
 
-def _facts(document: Document, found: list[Promise]) -> list[tuple[str, str]]:
-    deployment = document["deployment"] or {}
+def _facts(document: Report, found: list[Promise]) -> list[tuple[str, str]]:
+    deployment = document["deployment"]
     people, source = document["people"]["count"], document["people"]["source"]
     units = list(dict.fromkeys(f"{each.unit}; neighbors: {each.relation}" for each in found))
     return [
@@ -179,7 +181,7 @@ def _joined(parts: list[str]) -> str:
     return (text[:1].upper() + text[1:] if is_word else text) + ("." if text else "")
 
 
-def _what(document: Document) -> str:
+def _what(document: Report) -> str:
     names = dict.fromkeys(audit["algorithm"] for audit in document["audits"])
     names |= dict.fromkeys(cell["algorithm"] for cell in private_cells(document))
     played = f"Private algorithms: {', '.join(names)}." if names else "No private algorithm."
@@ -187,7 +189,7 @@ def _what(document: Document) -> str:
     return f"{description}. {played}" if description else played
 
 
-def _whose(document: Document) -> str:
+def _whose(document: Report) -> str:
     said = []
     for each in document["environments"]:
         apart = ", ".join(each["not_the_data_of"])
@@ -196,23 +198,26 @@ def _whose(document: Document) -> str:
     return _joined(said)
 
 
-def _trust(document: Document) -> list[str]:
+def _trust(document: Report) -> list[str]:
     models = dict.fromkeys(audit["privacy_model"] for audit in document["audits"])
     models |= dict.fromkeys(cell["privacy_model"] for cell in private_cells(document))
     return [TRUST.get(model, str(model)) for model in models]
 
 
-def _group_privacy(found: list[Promise], deployment: dict[str, Any], document: Document) -> str:
+def _group_privacy(found: list[Promise], deployment: Deployment | None, document: Report) -> str:
     if not found or level_of(found) == "user":
         return ""
     said = " A person with k records is protected less: up to k times these ε, at a larger δ."
-    declared, horizon = deployment.get("people"), max(each["horizon"] for each in document["environments"])
+    declared, horizon = (
+        None if deployment is None else deployment["people"],
+        max(each["horizon"] for each in document["environments"]),
+    )
     if declared is not None and declared < horizon:
         said += f" Here {number(declared)} people share {number(horizon)} records, so that somebody has several."
     return said
 
 
-def _returning(found: list[Promise], document: Document) -> str:
+def _returning(found: list[Promise], document: Report) -> str:
     """The level of the promises where users have several records, and a warning where they are to one record alone."""
     if not found:
         return ""
@@ -233,11 +238,15 @@ def _returning(found: list[Promise], document: Document) -> str:
         words += f" {covers[0].upper()}{covers[1:]} all records of a user together."
     if len(to_users) < len(found) and any(visits["most"] > 1 for _, visits in declared):
         words += f" Warning: ids repeat, and {_how_many(len(found) - len(to_users), len(found))} one record alone."
-        alone = [cell for cell in private_cells(document) if cell["promise"]["relation"] != USER and cell["of_user"]]
+        alone = [
+            (cell["label"], cell["of_user"])
+            for cell in private_cells(document)
+            if present(cell["promise"])["relation"] != USER
+        ]
         words += "".join(
-            f" To a user the ledger of {cell['label']} accounts "
-            + ("no finite ε." if cell["of_user"]["epsilon"] is None else f"ε = {number(cell['of_user']['epsilon'])}.")
-            for cell in alone[:_MOST]
+            f" To a user the ledger of {label} accounts "
+            + ("no finite ε." if paid["epsilon"] is None else f"ε = {number(paid['epsilon'])}.")
+            for label, paid in [(label, paid) for label, paid in alone if paid][:_MOST]
         )
     return words
 
@@ -266,7 +275,7 @@ def _expected(found: list[Promise], people: int | None) -> str:
     return _joined(said)
 
 
-def _runs(document: Document) -> str:
+def _runs(document: Report) -> str:
     private = private_cells(document)
     if not private:
         return "The promise is that of one run." if document["audits"] else ""
@@ -278,7 +287,7 @@ def _runs(document: Document) -> str:
     return f"{said} Each draws its own {unit_of(document['environments'])}, so their losses do not add up."
 
 
-def _together(document: Document) -> str:
+def _together(document: Report) -> str:
     """What all runs on real data spend together: by their budget book, or else those of this report."""
     kinds = {each["label"]: each["data"] for each in document["environments"]}
     booked = {book["environment"] for book in document["books"]}
@@ -291,7 +300,7 @@ def _together(document: Document) -> str:
     return " ".join(filter(None, ["; ".join(said) + "." if said else "", rest]))
 
 
-def _booked(book: dict[str, Any]) -> str:
+def _booked(book: BookSummary) -> str:
     """What a budget book adds up, beside the suite's own runs and its most costly cell."""
     if book["problem"] is not None:
         return f"The budget book {book['name']} cannot be read: {book['problem']}"
@@ -303,11 +312,11 @@ def _booked(book: dict[str, Any]) -> str:
     return (
         f"All runs on {book['environment']}, of every suite, have spent {spent} of {number(book['budget'])}{at}; those "
         f"charged to this suite {own}, its most costly cell {cell} (budget book {book['name']}, {number(book['entries'])} "
-        f"entries, the last {book['head'][:12]})" + _before(book)
+        f"entries, the last {present(book['head'])[:12]})" + _before(book)
     )
 
 
-def _before(book: dict[str, Any]) -> str:
+def _before(book: BookSummary) -> str:
     """What was played before a budget book was opened."""
     said = []
     if book["earlier"]:
@@ -317,9 +326,9 @@ def _before(book: dict[str, Any]) -> str:
     return "".join(f"; {each}" for each in said)
 
 
-def _composed(cells: list[dict[str, Any]], environment: str, *, is_public: bool) -> str:
+def _composed(cells: list[BenchmarkCell], environment: str, *, is_public: bool) -> str:
     here = [cell for cell in cells if cell["environment"] == environment]
-    n_runs, delta = sum(cell["replications"] for cell in here), here[0]["promise"]["delta"]
+    n_runs, delta = sum(cell["replications"] for cell in here), present(here[0]["promise"])["delta"]
     whose = f"The data of {environment} are public; on private data the" if is_public else f"On {environment}, the"
     runs = f"{whose} {number(n_runs)} private runs of this report {'would ' if is_public else ''}compose to"
     mu = composed(here)
@@ -329,7 +338,7 @@ def _composed(cells: list[dict[str, Any]], environment: str, *, is_public: bool)
     return f"{runs} {at_most}, if somebody sees the results of all"
 
 
-def _noise(document: Document) -> str:
+def _noise(document: Report) -> str:
     found = noise_sources(document)
     if not found:
         return ""
@@ -339,7 +348,7 @@ def _noise(document: Document) -> str:
     return said
 
 
-def _who(document: Document) -> str:
+def _who(document: Report) -> str:
     deployment = document["deployment"]
     said = []
     if deployment is not None:
@@ -356,7 +365,7 @@ def _who(document: Document) -> str:
     return _joined(said)
 
 
-def _code(document: Document) -> str:
+def _code(document: Report) -> str:
     found = dict.fromkeys(
         f"bandana {maker['versions'].get('bandana', origin.NOT_RECORDED)}, git commit {origin.commit_of(maker)}"
         for maker in document["provenance"]["makers"]
@@ -364,13 +373,13 @@ def _code(document: Document) -> str:
     return _joined(list(found)) if found else f"Code {origin.NOT_RECORDED}."
 
 
-def _expires(deployment: dict[str, Any]) -> str:
-    if deployment.get("expires"):
+def _expires(deployment: Deployment | None) -> str:
+    if deployment is not None and deployment["expires"]:
         return f"Expires {deployment['expires']} (declared)."
     return f"Expiry {_NOT_DECLARED}; changed code, parameters or data need a new report."
 
 
-def _declared(document: Document) -> list[Block]:
+def _declared(document: Report) -> list[Block]:
     """What the operator declares and nothing here can check."""
     found = document["deployment"]
     if found is None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from bandana.audits.bounds.methods import WORDS
+from bandana.audits.documents.audit import Audit, Bound
+from bandana.audits.documents.fields import present
+from bandana.audits.documents.report import Report
 from bandana.audits.reporting.blocks import (
-    Audit,
     Block,
     Cell,
     Column,
@@ -43,7 +44,7 @@ _TESTS = {
 }
 
 
-def measurement(document: dict[str, Any]) -> list[Block]:
+def measurement(document: Report) -> list[Block]:
     """Replays of each audit, the strongest bounds, and their assumptions."""
     audits = document["audits"]
     said: list[Block] = [
@@ -102,9 +103,9 @@ def _confidence(audit: Audit) -> str:
     return f"{number(100 * audit['measurement']['confidence'])} %"
 
 
-def strongest(bounds: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def strongest(bounds: Sequence[Bound]) -> list[Bound]:
     """Largest bound of each budget, view and quantity, in the order in which these first occur."""
-    found: dict[tuple[str, str, str], dict[str, Any]] = {}
+    found: dict[tuple[str, str, str], Bound] = {}
     for bound in bounds:
         key = (bound["budget"], bound["view"], bound["quantity"])
         if key not in found or (bound["lower"] or 0.0) > (found[key]["lower"] or 0.0):
@@ -148,28 +149,33 @@ def _bounds(audit: Audit) -> list[Block]:
     ]
 
 
-def _compared(bound: dict[str, Any]) -> Cell:
+def _compared(bound: Bound) -> Cell:
     lower, claimed = bound["lower"], bound["claimed"]
     is_above = lower is not None and claimed is not None and lower > claimed
     return badge(at_least(lower), "bad") if is_above else at_least(lower)
 
 
-def _sizes(bound: dict[str, Any]) -> str:
+def _sizes(bound: Bound) -> str:
     data, neighbor = bound["n_data"], bound["n_neighbor"]
     if bound["view"] == "one_run":
         return f"1 run, {number(data + neighbor)} canaries"
     return f"2 × {number(data)}" if data == neighbor else f"{number(data)} + {number(neighbor)}"
 
 
-def _assumptions(audits: list[Audit]) -> list[tuple[str, Any]]:
+def _assumptions(audits: list[Audit]) -> list[tuple[str, str]]:
     """One line for each view, quantity and method in use."""
     taken = [bound for audit in audits for bound in audit["measurement"]["bounds"]]
-    facts: list[tuple[str, Any]] = [(f"View “{view}”", VIEWS[view]) for view in _seen(taken, "view")]
+    facts: list[tuple[str, str]] = [
+        (f"View “{view}”", VIEWS[view]) for view in dict.fromkeys(bound["view"] for bound in taken)
+    ]
     if any(bound["budget"] == "test" for bound in taken):
         facts.append(("Budget “test”", "The same algorithm with rescaled noise, see “Power and planted faults”."))
-    facts += [(f"A bound on {name_of(quantity)}", _TESTS[kind_of(quantity)]) for quantity in _seen(taken, "quantity")]
+    facts += [
+        (f"A bound on {name_of(quantity)}", _TESTS[kind_of(quantity)])
+        for quantity in dict.fromkeys(bound["quantity"] for bound in taken)
+    ]
     unknown = "Documented in the module bandana.audits.bounds.methods."
-    facts += [(f"Method {name}", WORDS.get(name, unknown)) for name in _seen(taken, "method")]
+    facts += [(f"Method {name}", WORDS.get(name, unknown)) for name in dict.fromkeys(bound["method"] for bound in taken)]
     facts.append(("All bounds", "Replays are independent and identically distributed."))
     if any(audit["epsilon"]["measured"] is not None for audit in audits):
         text = "With nothing assumed, it is the largest bound on ε at δ. If Gaussian DP is assumed, it is the conversion of "
@@ -181,12 +187,8 @@ def _assumptions(audits: list[Audit]) -> list[tuple[str, Any]]:
     return facts
 
 
-def _seen(bounds: Sequence[dict[str, Any]], key: str) -> list[str]:
-    return list(dict.fromkeys(bound[key] for bound in bounds))
-
-
 def _describe_tradeoff(audit: Audit) -> str:
     return (
         f"Trade-off curves of {audit['label']}: false-negative against false-positive rate. Claimed µ "
-        f"{number(audit['claim']['mu'])}; measured µ {at_least(audit['tradeoff']['mu_lower'])}."
+        f"{number(audit['claim']['mu'])}; measured µ {at_least(present(audit['tradeoff'])['mu_lower'])}."
     )

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
+from bandana.audits.documents.audit import Audit
+from bandana.audits.documents.fields import present
+from bandana.audits.documents.report import Report
 from bandana.audits.reporting.blocks import (
-    Audit,
     Block,
     Cell,
     Column,
@@ -36,7 +37,7 @@ def factor_of(factor: float | None) -> str:
     return "none" if factor is None else f"× {number(factor)}"
 
 
-def power(document: dict[str, Any]) -> list[Block]:
+def power(document: Report) -> list[Block]:
     """Smallest detectable fault of each audit, and what was planted."""
     audits = document["audits"]
     said: list[Block] = [
@@ -78,7 +79,7 @@ def power(document: dict[str, Any]) -> list[Block]:
     return said
 
 
-def fault_matrix(document: dict[str, Any]) -> list[Block]:
+def fault_matrix(document: Report) -> list[Block]:
     """What became of each planted fault in each audit: one row a fault, one column an audit."""
     blocks: list[Block] = []
     for alike in _with_same_faults(document["audits"]):
@@ -122,10 +123,10 @@ def _power_curves(audits: Sequence[Audit]) -> list[Block]:
     drawn = [audit for audit in audits if audit["power"] is not None]
     if not drawn:
         return []
-    told = list(dict.fromkeys(audit["power"]["text"] for audit in drawn))
+    told = list(dict.fromkeys(present(audit["power"])["text"] for audit in drawn))
     groups: dict[str, list[Audit]] = {}
     for audit in drawn:  # audits of one effort at one budget have the same curve
-        curve, smallest = audit["power"], audit["measurement"]["smallest_factor"]
+        curve, smallest = present(audit["power"]), audit["measurement"]["smallest_factor"]
         rounded = [f"{value:.4g}" for value in (*curve["factors"], *curve["caught"], smallest or 0)]
         groups.setdefault(" ".join([curve["quantity"], *rounded]), []).append(audit)
     shared = list(groups.values())
@@ -151,7 +152,7 @@ def _title(labels: Sequence[str]) -> str:
 
 def _describe_power(alike: Sequence[Audit]) -> str:
     """Description of the curve by the first factors that reach a few shares."""
-    curve = alike[0]["power"]
+    curve = present(alike[0]["power"])
     points = list(zip(curve["factors"], curve["caught"], strict=True))
     reached = [(share, next((factor for factor, caught in points if caught >= share), None)) for share in (0.05, 0.5, 0.95)]
     said = ", ".join(f"{number(100 * share)} % at × {number(factor)}" for share, factor in reached if factor is not None)

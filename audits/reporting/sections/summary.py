@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
+from bandana.audits.documents.audit import Audit, Main, Role, Three
+from bandana.audits.documents.report import Report
 from bandana.audits.reporting import origin
 from bandana.audits.reporting.blocks import (
     Block,
@@ -42,7 +43,7 @@ _GLOSSARY = {
 """Terms of the report, each with its meaning."""
 
 
-def summary(document: dict[str, Any]) -> list[Block]:
+def summary(document: Report) -> list[Block]:
     """Table of verdicts, matrix of planted faults, and figure of the epsilons."""
     audits, is_catalog = document["audits"], document["kind"] == "catalog"
     blocks = [*related(document), *origin.caveat(document["provenance"])] if is_catalog else []
@@ -62,7 +63,7 @@ def summary(document: dict[str, Any]) -> list[Block]:
     return blocks
 
 
-def glossary(document: dict[str, Any]) -> list[Block]:
+def glossary(document: Report) -> list[Block]:
     """How to read the numbers."""
     mains = {audit["main"]["quantity"] for audit in document["audits"]}
     left_out = {"Main quantity"} if len(mains) == 1 else set()
@@ -71,7 +72,7 @@ def glossary(document: dict[str, Any]) -> list[Block]:
     return [fact_list([(term, text.format(unit=unit)) for term, text in _GLOSSARY.items() if term not in left_out])]
 
 
-def _verdicts(document: dict[str, Any]) -> Block:
+def _verdicts(document: Report) -> Block:
     audits, is_catalog = document["audits"], document["kind"] == "catalog"
     own = {entry["label"]: entry["path"] for entry in document["related"]}
     people = document["people"]["count"]
@@ -115,7 +116,7 @@ def _verdicts(document: dict[str, Any]) -> Block:
     )
 
 
-def _describe_epsilons(audits: Sequence[dict[str, Any]]) -> str:
+def _describe_epsilons(audits: Sequence[Audit]) -> str:
     said = "; ".join(
         f"{a['label']}: claimed {number(a['epsilon']['claimed'])}, "
         f"{'accounted ' + number(a['epsilon']['accounted']) if has_ledger(a) else 'no ledger to account'}, "
@@ -126,11 +127,11 @@ def _describe_epsilons(audits: Sequence[dict[str, Any]]) -> str:
     return f"Dot plot of epsilon. {said}."
 
 
-def _role_number(values: dict[str, Any], role: str) -> str:
+def _role_number(values: Three, role: Role) -> str:
     return at_least(values[role]) if role == "measured" else number(values[role])
 
 
-def main_number(main: dict[str, Any], role: str, *, names: bool) -> str:
+def main_number(main: Main, role: Role, *, names: bool) -> str:
     """Main quantity of a claim in one of its roles; `names` adds its symbol."""
     value = main[role]
     if value is None or not names:

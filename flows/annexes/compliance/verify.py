@@ -17,6 +17,7 @@ from typing import Any
 from rich.table import Table
 
 from bandana.audits.contents import numbers_sha256
+from bandana.audits.documents.report import Report
 from bandana.audits.evidence import UnusableEvidence, read
 from bandana.audits.outcome import Outcome
 from bandana.audits.reporting import origin, validate
@@ -198,7 +199,7 @@ def _run_again(
     return replace(found, lines=(*kept, *again.lines)), again
 
 
-def _check_form(document: dict[str, Any]) -> Line:
+def _check_form(document: Report) -> Line:
     """Whether a report has the form of this version, and no field contradicts another."""
     if document["schema"] != REPORT:
         return Line("report: form", document["schema"], OTHER_CODE, False, PART)
@@ -239,7 +240,7 @@ def _check_code(bundle: Bundle) -> Iterator[Line]:
     yield Line("manifest: commit", str(stated.get("commit"))[:16], words, is_same or None, "commit", is_claimed=True)
 
 
-def _check_derived(bundle: Bundle, document: dict[str, Any], spec: Spec | str) -> Iterator[Line]:
+def _check_derived(bundle: Bundle, document: Report, spec: Spec | str) -> Iterator[Line]:
     """Every other file of a bundle beside what this version makes of the report; one that nothing makes is refused."""
     made = _derived(document, spec)
     for name, content in bundle.files.items():
@@ -271,7 +272,7 @@ def _check_derived(bundle: Bundle, document: dict[str, Any], spec: Spec | str) -
 _PARTS = {"report.html": "page", "report.pdf": "PDF", one_file.NAME: "verifier", **dict.fromkeys(SPEC_FILES, "spec")}
 
 
-def _derived(document: dict[str, Any], spec: Spec | str) -> dict[str, Callable[[], bytes | str]]:
+def _derived(document: Report, spec: Spec | str) -> dict[str, Callable[[], bytes | str]]:
     """Name -> what makes the content that a bundle packed by this version has; or says why it cannot."""
     made: dict[str, Callable[[], bytes | str]] = {
         SPEC_FILES[document["kind"] != "experiment"]: document["spec"].encode,
@@ -284,7 +285,7 @@ def _derived(document: dict[str, Any], spec: Spec | str) -> dict[str, Callable[[
     return made
 
 
-def _rendered(document: dict[str, Any], kind: str) -> bytes | str:
+def _rendered(document: Report, kind: str) -> bytes | str:
     try:
         return rendered(document, kind)
     except ImportError as error:

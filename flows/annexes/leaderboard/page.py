@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from bandana.audits.documents.benchmark import StoppedTests
+from bandana.audits.documents.fields import present
 from bandana.audits.reporting import origin
 from bandana.audits.reporting.blocks import (
     Block,
     Cell,
     Column,
+    Section,
     badge,
     bullets,
     code_block,
@@ -28,8 +31,9 @@ from bandana.audits.reporting.document import TOLERANCE
 from bandana.audits.reporting.numbers import NONE, number
 from bandana.flows.annexes.leaderboard import plots
 
-Row = dict[str, Any]
-Problem = dict[str, Any]
+if TYPE_CHECKING:
+    from bandana.flows.annexes.leaderboard.document import AllAudits, Best, Leaderboard, Problem, Row
+
 _DATA = {"simulated": "simulated data", "public": "real data", "own": "your own data"}
 _READ = (
     ("Regret", "Mean over replications of the reward lost, with its 95 % interval. All rows of a problem play on common "
@@ -71,7 +75,7 @@ MEASURES = {
 }
 
 
-def headline(document: dict[str, Any]) -> tuple[str, str]:
+def headline(document: Leaderboard) -> tuple[str, str]:
     """Tone of the page's head and its sentence; red where a promise is broken, yellow where something is open."""
     rows = [row for problem in document["problems"] for row in problem["rows"]]
     private = [row for row in rows if row["role"] == "private"]
@@ -98,34 +102,34 @@ def keeps_order(row: Row) -> bool:
     """
     if row["mu_claimed"] is None:
         return True
-    known = [row[name] for name in ("mu_accounted", "mu_measured") if row[name] is not None]
-    return all(found <= row["mu_claimed"] * (1 + TOLERANCE) for found in known)
+    known = [mu for mu in (row["mu_accounted"], row["mu_measured"]) if mu is not None]
+    return all(mu <= row["mu_claimed"] * (1 + TOLERANCE) for mu in known)
 
 
-def sections(document: dict[str, Any]) -> list[dict[str, Any]]:
+def sections(document: Leaderboard) -> list[Section]:
     """Sections of the page: dictionaries `id`, `part`, `title` and `blocks`; figures hold their SVG text.
 
     Args:
       document: a valid leaderboard.
     """
-    found = [("best", "Best at each level of privacy", _best(document))]
-    found += [(f"problem-{problem['name']}", problem["title"], _problem(problem)) for problem in document["problems"]]
-    found += [
+    parts = [("best", "Best at each level of privacy", _best(document))]
+    parts += [(f"problem-{problem['name']}", problem["title"], _problem(problem)) for problem in document["problems"]]
+    parts += [
         ("reading", "How to read the numbers", [*_together(document["audits"]), fact_list(_READ)]),
         ("reproduce", "How to repeat it", _repeat(document)),
     ]
-    return [{"id": key, "part": "main", "title": title, "blocks": blocks} for key, title, blocks in found]
+    return [{"id": key, "part": "main", "title": title, "blocks": blocks} for key, title, blocks in parts]
 
 
-def _together(audits: dict[str, Any]) -> list[Block]:
+def _together(audits: AllAudits) -> list[Block]:
     """With what confidence no bound of any audit of the page exceeds the truth."""
     if not audits["number"]:
         return []
     many = f"The bounds of all {audits['number']} audits" if audits["number"] > 1 else "All bounds of the one audit"
-    return [paragraph(f"{many} hold together with {number(100 * audits['confidence'])} % confidence.")]
+    return [paragraph(f"{many} hold together with {number(100 * present(audits['confidence']))} % confidence.")]
 
 
-def _best(document: dict[str, Any]) -> list[Block]:
+def _best(document: Leaderboard) -> list[Block]:
     levels = document["levels"]
     columns: list[Column] = ["Problem", "Measure", "Trust", *(f"µ ≤ {number(level)}" for level in levels)]
     rows = []
@@ -151,7 +155,7 @@ def _best(document: dict[str, Any]) -> list[Block]:
     return [*blocks, table_block(said, columns, rows, widths=[2.0, 1.0, 0.8, *[2.0] * len(levels)])]
 
 
-def _form(document: dict[str, Any]) -> str:
+def _form(document: Leaderboard) -> str:
     if document["form"] == "whole":
         return f"The whole form of version {document['version']}: every problem at its own horizon."
     return (
@@ -160,12 +164,12 @@ def _form(document: dict[str, Any]) -> str:
     )
 
 
-def _winner(best: dict[str, Any] | None) -> Cell:
+def _winner(best: Best | None) -> Cell:
     if best is None or best["label"] is None:
         return NONE
     tied = [f"tied: {label}" for label in best["tied"]]
     shown = tied[:3] + ([f"and {len(tied) - 3} more"] if len(tied) > 3 else [])
-    return lines_of([f"{best['label']}: {number(float(best['mean']))}", *shown])
+    return lines_of([f"{best['label']}: {number(float(present(best['mean'])))}", *shown])
 
 
 def _problem(problem: Problem) -> list[Block]:
@@ -243,7 +247,7 @@ def _table(problem: Problem) -> Block:
             number(float(row["mean"])),
             f"{number(float(row['low']))} to {number(float(row['high']))}",
             number(row["over_lower_bound"]),
-            *(tell(row["test"]) for tell in _more(problem).values()),
+            *(tell(present(row["test"])) for tell in _more(problem).values()),
             number(row["seconds"]),
             badge("front", "good") if row["is_on_front"] else "",
         ]
@@ -259,7 +263,7 @@ def _table(problem: Problem) -> Block:
     )
 
 
-def _more(problem: Problem) -> dict[str, Callable[[dict[str, Any]], str]]:
+def _more(problem: Problem) -> dict[str, Callable[[StoppedTests], str]]:
     """Further columns of tests: head -> what it shows of a row's test."""
     if problem["measure"] == "rounds":
         return {"Not stopped": lambda test: number(test["undecided"]), "Wrong": lambda test: number(test["wrong"])}
@@ -302,11 +306,12 @@ def _sentence(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _repeat(document: dict[str, Any]) -> list[Block]:
+def _repeat(document: Leaderboard) -> list[Block]:
+    made: Any = document["provenance"]
     return [
         code_block("\n".join(document["commands"])),
         paragraph(
             "Finished blocks and audits are kept: the same command goes on where it stopped, and ends with the same numbers."
         ),
-        *origin.section(document["provenance"]),
+        *origin.section(made),
     ]

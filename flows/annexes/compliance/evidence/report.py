@@ -54,14 +54,14 @@ class Checked:
         return [found.verdict for found in self.audits.values()]
 
 
-def read_report(path: Path) -> dict[str, Any]:
+def read_report(path: Path) -> Any:
     """The document of a report.
 
     Raises:
       UnusableEvidence: no such file, or no report.
     """
     try:
-        document: dict[str, Any] = from_json(path.read_text(encoding="utf-8"))
+        document = from_json(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         raise UnusableEvidence(f"{path}: cannot be read: {error}") from error
     schema = document.get("schema", "") if isinstance(document, dict) else ""
