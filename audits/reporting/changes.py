@@ -51,18 +51,18 @@ _GLOSSARY = {
 def headline(document: Comparison) -> tuple[str, str]:
     """Tone of a comparison's head, bad if a verdict became worse; and one sentence that counts the changes."""
     worse = sum(audit["is_worse"] for audit in document["audits"])
-    said = [f"{worse} verdict{'s' if worse != 1 else ''} became worse."] if worse else []
+    sentences = [f"{worse} verdict{'s' if worse != 1 else ''} became worse."] if worse else []
     items: tuple[tuple[str, Sequence[AuditChange | CellChange]], ...]
     items = ("Audits", document["audits"]), ("Cells", document["cells"])
     for name, changes in items:
         counts = Counter(change["status"] for change in changes)
         if counts:
             shown = ", ".join(f"{counts[status]} {status}" for status in _STATUS if counts[status])
-            said.append(f"{name}: {shown}.")
+            sentences.append(f"{name}: {shown}.")
     compared = [cell["difference"] for cell in document["cells"] if cell["difference"] is not None]
     if compared:
-        said.append(f"Final regret: {sum(d['is_resolved'] for d in compared)} of {len(compared)} differences resolved.")
-    return "bad" if worse else "quiet", " ".join(said) or "Neither run has an audit or a benchmark."
+        sentences.append(f"Final regret: {sum(d['is_resolved'] for d in compared)} of {len(compared)} differences resolved.")
+    return "bad" if worse else "quiet", " ".join(sentences) or "Neither run has an audit or a benchmark."
 
 
 def sections(document: Comparison) -> list[Section]:
@@ -152,8 +152,8 @@ def _main(role: Role, side: ComparedAudit) -> str:
 
 def _pair(before: ComparedAudit | None, after: ComparedAudit | None, words: Callable[[ComparedAudit], str]) -> str:
     """Text "before → after", or one value if both agree or only one exists."""
-    told = [words(side) for side in (before, after) if side is not None]
-    return " → ".join(dict.fromkeys(told))
+    sides = [words(side) for side in (before, after) if side is not None]
+    return " → ".join(dict.fromkeys(sides))
 
 
 def _regret(document: Comparison) -> list[Block]:
@@ -164,13 +164,13 @@ def _regret(document: Comparison) -> list[Block]:
     compared = [cell for cell in cells if cell["difference"] is not None]
     for start in range(0, len(compared), _FIGURE_ROWS):
         part = compared[start : start + _FIGURE_ROWS]
-        said = "; ".join(f"{cell['label']}: {_difference(cell)}" for cell in part)
+        words = "; ".join(f"{cell['label']}: {_difference(cell)}" for cell in part)
         blocks.append(
             figure_block(
                 "difference of final regret",
                 "Difference of final regret, after minus before, with its 95 % interval. Filled: resolved; hollow: not "
                 "resolved.",
-                [(regret_plots.differences(part), f"Differences of final regret. {said}.")],
+                [(regret_plots.differences(part), f"Differences of final regret. {words}.")],
                 size="medium",
             )
         )
@@ -199,10 +199,10 @@ def _final(side: ComparedCell | None) -> str:
 
 
 def _difference(cell: CellChange) -> str:
-    found = cell["difference"]
-    if found is None:
+    change = cell["difference"]
+    if change is None:
         return NONE
-    return f"{number(float(found['mean']))} ({number(float(found['low']))} to {number(float(found['high']))})"
+    return f"{number(float(change['mean']))} ({number(float(change['low']))} to {number(float(change['high']))})"
 
 
 def _settings(document: Comparison) -> list[Block]:
@@ -226,14 +226,14 @@ def _spec(document: Comparison) -> list[Block]:
 
 
 def _evidence(document: Comparison) -> list[Block]:
-    found = document["evidence"]
-    files = "evidence file is" if found["n_same"] == 1 else "evidence files are"
-    said = f"{number(found['n_same'])} {files} the same in both runs."
-    if not found["files"]:
-        return [paragraph(f"{said} No other file is listed.")]
+    evidence = document["evidence"]
+    files = "evidence file is" if evidence["n_same"] == 1 else "evidence files are"
+    count = f"{number(evidence['n_same'])} {files} the same in both runs."
+    if not evidence["files"]:
+        return [paragraph(f"{count} No other file is listed.")]
     rows = [
         [code_cell(file["path"]), *(code_cell((sha256 or NONE)[:_DIGITS]) for sha256 in (file["before"], file["after"]))]
-        for file in found["files"]
+        for file in evidence["files"]
     ]
     caption = (
         "Files that differ. Results are named by the content that they were computed from: a file in one run only was "
@@ -241,7 +241,7 @@ def _evidence(document: Comparison) -> list[Block]:
         "different results. The hashes omit who computed a file and when. The JSON file of this report has all digits."
     )
     columns = ["File", "SHA-256 before, begins", "SHA-256 after, begins"]
-    return [paragraph(said), table_block(caption, columns, rows, widths=[2, 1, 1])]
+    return [paragraph(count), table_block(caption, columns, rows, widths=[2, 1, 1])]
 
 
 def _times(document: Comparison) -> list[tuple[str, str | None]]:

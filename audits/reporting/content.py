@@ -131,17 +131,17 @@ def headline(document: Report) -> tuple[str, str]:
     if not total:
         return "quiet", f"No audit: whether a promise is kept was not tested.{more}"
     worst = next(verdict for verdict in ("FAIL", "INCONCLUSIVE", "NOT REFUTED", "PASS") if counts[verdict])
-    said = ", ".join(f"{counts[v]} {v}" for v in ("PASS", "NOT REFUTED", "INCONCLUSIVE", "FAIL") if counts[v])
+    verdicts = ", ".join(f"{counts[v]} {v}" for v in ("PASS", "NOT REFUTED", "INCONCLUSIVE", "FAIL") if counts[v])
     rated = strength_line(document)
     passed = "good" if rated is not None and rated[0] == "good" else "quiet"
     tone = {"FAIL": "bad", "INCONCLUSIVE": "unsure"}.get(worst, passed)
-    return tone, f"{total} audit{'s' if total > 1 else ''}: {said}.{more}"
+    return tone, f"{total} audit{'s' if total > 1 else ''}: {verdicts}.{more}"
 
 
 def strength(document: Report) -> dict[str, str] | None:
     """Line of a report's head that rates its weakest promise, apart from all verdicts; None of a catalog or without one."""
-    found = None if document["kind"] == "catalog" else strength_line(document)
-    return None if found is None else {"tone": found[0], "text": found[1]}
+    line = None if document["kind"] == "catalog" else strength_line(document)
+    return None if line is None else {"tone": line[0], "text": line[1]}
 
 
 def _scope(document: Report) -> list[Block]:
@@ -191,28 +191,28 @@ def _data(environment: Environment) -> list[Block]:
 def _mechanism(document: Report) -> list[Block]:
     audits = [audit for audit in document["audits"] if has_ledger(audit)]
     without = [audit["label"] for audit in document["audits"] if not has_ledger(audit)]
-    said: list[Block] = []
+    blocks: list[Block] = []
     if without:
-        said.append(
+        blocks.append(
             paragraph(
                 f"No ledger to account: {', '.join(without)}. A plain function shows its actions but not its noise. "
                 "Without an accounted number, the report compares the claim with the measurement."
             )
         )
     if audits:
-        said += _accounts(audits)
-    said += [
+        blocks += _accounts(audits)
+    blocks += [
         paragraph(
             "From µ to ε: a µ-GDP mechanism is (ε, δ)-differentially private for every ε ≥ 0 with the δ below, where Φ "
             "is the distribution function of N(0, 1)."
         ),
         code_block("δ = Φ(−ε/µ + µ/2) − exp(ε) Φ(−ε/µ − µ/2)"),
     ]
-    return said
+    return blocks
 
 
 def _accounts(audits: list[Audit]) -> list[Block]:
-    said = shared_facts(
+    blocks = shared_facts(
         audits,
         [
             ("Accountant", lambda a: a["accountant"]["method"]),
@@ -225,7 +225,7 @@ def _accounts(audits: list[Audit]) -> list[Block]:
     for formula in formulas:
         holders = [a["label"] for a in audits if a["accountant"]["formula"] == formula]
         of = "" if len(formulas) == 1 else f" of {', '.join(holders)}"
-        said += [paragraph(f"The composition{of}:"), code_block(formula)]
+        blocks += [paragraph(f"The composition{of}:"), code_block(formula)]
     rows = [
         [
             audit["label"],
@@ -239,7 +239,7 @@ def _accounts(audits: list[Audit]) -> list[Block]:
         for audit in audits
         for event in audit["accountant"]["events"]
     ]
-    said.append(
+    blocks.append(
         table_block(
             "Releases that the worst record pays for. Noise multiplier: noise scale divided by sensitivity. The last two "
             "columns compose all rows of one audit: in the quantity of its claim, and as ε at the audit's δ. They are of "
@@ -251,7 +251,7 @@ def _accounts(audits: list[Audit]) -> list[Block]:
         if rows
         else paragraph("No value was released, so nothing was charged.")
     )
-    return said
+    return blocks
 
 
 def _price(event: ChargedEvent) -> str:

@@ -8,20 +8,9 @@ from datetime import datetime
 from difflib import unified_diff
 from typing import Literal, TypeVar
 
+from bandana.audits.documents import comparison as documents
 from bandana.audits.documents.audit import ROLES, Audit, Three
 from bandana.audits.documents.benchmark import BenchmarkCell
-from bandana.audits.documents.comparison import (
-    AuditChange,
-    CellChange,
-    ComparedAudit,
-    ComparedCell,
-    Comparison,
-    EvidenceChanges,
-    RegretDifference,
-    Run,
-    SettingChange,
-    Status,
-)
 from bandana.audits.documents.fields import T, present
 from bandana.audits.documents.report import EvidenceFile, Report
 from bandana.audits.reporting import origin
@@ -42,7 +31,7 @@ _EFFORT: tuple[Literal["confidence", "replays_per_side", "seed", "table"], ...]
 _EFFORT = ("confidence", "replays_per_side", "seed", "table")
 
 
-def compare(before: Report, after: Report) -> Comparison:
+def compare(before: Report, after: Report) -> documents.Comparison:
     """Compares two valid report documents, see `comparison.schema.json`.
 
     Args:
@@ -71,7 +60,7 @@ def compare(before: Report, after: Report) -> Comparison:
     }
 
 
-def difference(before: BenchmarkCell, after: BenchmarkCell) -> RegretDifference:
+def difference(before: BenchmarkCell, after: BenchmarkCell) -> documents.RegretDifference:
     """Difference of two means with Welch's 95 % interval, from the errors that both intervals imply.
 
     Args:
@@ -84,7 +73,7 @@ def difference(before: BenchmarkCell, after: BenchmarkCell) -> RegretDifference:
     return {"mean": mean, "low": low, "high": high, "is_resolved": not low <= 0 <= high}
 
 
-def _run(document: Report) -> Run:
+def _run(document: Report) -> documents.Run:
     return {
         "kind": document["kind"],
         "title": document["title"],
@@ -105,7 +94,7 @@ def _paired(before: Sequence[Labeled], after: Sequence[Labeled]) -> Iterator[tup
         yield label, earlier.get(label), later.get(label)
 
 
-def _status(before: object, after: object, changes: list[str]) -> Status:
+def _status(before: object, after: object, changes: list[str]) -> documents.Status:
     if before is None:
         return "new"
     if after is None:
@@ -116,7 +105,7 @@ def _status(before: object, after: object, changes: list[str]) -> Status:
 # --- audits ------------------------------------------------------------------------------------------------
 
 
-def _audit(label: str, before: Audit | None, after: Audit | None) -> AuditChange:
+def _audit(label: str, before: Audit | None, after: Audit | None) -> documents.AuditChange:
     changes, is_worse = [], False
     if before is not None and after is not None:
         changes = list(_changes_of_audit(before, after))
@@ -131,7 +120,7 @@ def _audit(label: str, before: Audit | None, after: Audit | None) -> AuditChange
     }
 
 
-def _side_of_audit(audit: Audit | None) -> ComparedAudit | None:
+def _side_of_audit(audit: Audit | None) -> documents.ComparedAudit | None:
     if audit is None:
         return None
     return {
@@ -186,7 +175,7 @@ def _changes_of_audit(before: Audit, after: Audit) -> Iterator[str]:
 
 
 def _same(before: object, after: object) -> bool:
-    """Whether two values are equal; floats up to the digits on which machines agree."""
+    """True if two values are equal; floats up to the digits on which machines agree."""
     if isinstance(before, float) and isinstance(after, float):
         return math.isclose(before, after, rel_tol=_AGREE)
     return bool(before == after)
@@ -211,7 +200,7 @@ def _moved(name: str, before: T, after: T, words: Callable[[T], str] = _words) -
 
 def _cell(
     first: Report, second: Report, label: str, before: BenchmarkCell | None, after: BenchmarkCell | None
-) -> CellChange:
+) -> documents.CellChange:
     changes: list[str] = []
     moved = None
     if before is not None and after is not None:
@@ -260,7 +249,7 @@ def _environment(document: Report, cell: BenchmarkCell) -> tuple[str, list[str],
     return data["name"], data["actions"], data["means"]
 
 
-def _side_of_cell(cell: BenchmarkCell | None, document: Report) -> ComparedCell | None:
+def _side_of_cell(cell: BenchmarkCell | None, document: Report) -> documents.ComparedCell | None:
     if cell is None:
         return None
     return {
@@ -282,7 +271,7 @@ def _horizon(document: Report) -> int:
 # --- everything else -----------------------------------------------------------------------------------------
 
 
-def _settings(before: Report, after: Report) -> Iterator[SettingChange]:
+def _settings(before: Report, after: Report) -> Iterator[documents.SettingChange]:
     then, now = (dict(_facts(*pair)) for pair in ((before, after), (after, before)))
     for name in dict.fromkeys([*then, *now]):
         if then.get(name) != now.get(name):
@@ -304,7 +293,7 @@ def _facts(document: Report, other: Report) -> Iterator[tuple[str, str]]:
         yield "commands of this run only", "\n".join(commands)
 
 
-def _evidence(before: list[EvidenceFile], after: list[EvidenceFile]) -> EvidenceChanges:
+def _evidence(before: list[EvidenceFile], after: list[EvidenceFile]) -> documents.EvidenceChanges:
     # What the files say, and not who computed it when: what was computed again with the same numbers is the same.
     then, now = ({file["path"]: file["numbers"] for file in files} for files in (before, after))
     paths = sorted({*then, *now})

@@ -61,7 +61,7 @@ def _check_document(document: Document) -> None:
 
 
 def has_ledger(audit: Audit) -> bool:
-    """Whether the audited algorithm has a ledger; a plain function has none."""
+    """True if the audited algorithm has a ledger; a plain function has none."""
     numbers = (audit["main"], audit["mu"], audit["epsilon"])
     return bool(audit["accountant"]["events"]) or any(three["accounted"] is not None for three in numbers)
 

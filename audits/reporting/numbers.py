@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TypedDict
 
-from typing_extensions import ReadOnly
+from bandana.audits.documents.report import Environment
 
 _UP = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 NONE = "–"
@@ -14,12 +13,6 @@ MU, EPSILON, PURE, DIVERGENCE, RHO = "mu", "epsilon at delta", "epsilon", "diver
 """Kinds of quantities, as a document begins their names."""
 _NAMES = {MU: "µ", PURE: "pure ε", RHO: "ρ", EPSILON: "ε at δ = {}", DIVERGENCE: "Rényi divergence of order {}"}
 _SYMBOLS = {MU: "µ", PURE: "ε", RHO: "ρ", EPSILON: "ε", DIVERGENCE: "D"}
-
-
-class HasUnit(TypedDict):
-    """An environment, or whatever else has a unit of interaction."""
-
-    unit: ReadOnly[str]
 
 
 def number(value: float | None) -> str:
@@ -67,7 +60,7 @@ def kind_of(quantity: str) -> str:
     return next(kind for kind in (EPSILON, DIVERGENCE, MU, PURE, RHO) if quantity.startswith(kind))
 
 
-def unit_of(environments: Sequence[HasUnit]) -> str:
+def unit_of(environments: Sequence[Environment]) -> str:
     """Unit of interaction in the plural: rounds, episodes, or both.
 
     >>> unit_of([{"unit": "rounds"}]), unit_of([{"unit": "episodes"}, {"unit": "rounds"}])

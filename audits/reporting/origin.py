@@ -27,9 +27,9 @@ _SHORT = 24
 
 def time_of(moment: str) -> str:
     """Readable form of an ISO time, to the minute, with its offset."""
-    found = datetime.fromisoformat(moment)
-    offset = found.strftime("%z")
-    return found.strftime("%Y-%m-%d %H:%M ") + ("UTC" if offset == "+0000" else f"UTC{offset[:3]}:{offset[3:5]}")
+    time = datetime.fromisoformat(moment)
+    offset = time.strftime("%z")
+    return time.strftime("%Y-%m-%d %H:%M ") + ("UTC" if offset == "+0000" else f"UTC{offset[:3]}:{offset[3:5]}")
 
 
 def computed(document: Document) -> str:
@@ -113,27 +113,27 @@ def section(provenance: ReportProvenance) -> list[Block]:
     Args:
       provenance: the field of a report document.
     """
-    makers, found, unknown = provenance["makers"], facts(provenance), _counted(provenance["not_recorded"])
-    said: list[Block] = [heading("Provenance")]
+    makers, recorded, unknown = provenance["makers"], facts(provenance), _counted(provenance["not_recorded"])
+    blocks: list[Block] = [heading("Provenance")]
     if not makers:
-        return [*said, paragraph(f"The provenance is {NOT_RECORDED}: {unknown or 'there are no results'}.")]
-    shared = {term: values[0] for term, values in found if len(values) == 1}
-    differing = [term for term, values in found if len(values) > 1]
+        return [*blocks, paragraph(f"The provenance is {NOT_RECORDED}: {unknown or 'there are no results'}.")]
+    shared = {term: values[0] for term, values in recorded if len(values) == 1}
+    differing = [term for term, values in recorded if len(values) > 1]
     if len(makers) == 1 and not unknown:
         what = f"{_counted(makers[0])}, computed {_between(makers[0]['began'], makers[0]['ended'])}"
-        said.append(paragraph(f"One installation on one machine computed all results: {what}. {_RECORDED}"))
+        blocks.append(paragraph(f"One installation on one machine computed all results: {what}. {_RECORDED}"))
     else:
         rows = [_row(place, maker, differing) for place, maker in enumerate(makers, start=1)]
         if unknown:
             rows.append(["unknown", unknown, NOT_RECORDED, NOT_RECORDED])
         columns = ["No.", "Results", "Computed", "Differences"]
-        said.append(paragraph(f"{_SEVERAL} {_RECORDED}"))
-        said.append(table_block("Results by provenance", columns, rows, widths=[0.8, 1.2, 1.6, 4]))
+        blocks.append(paragraph(f"{_SEVERAL} {_RECORDED}"))
+        blocks.append(table_block("Results by provenance", columns, rows, widths=[0.8, 1.2, 1.6, 4]))
     if shared:
         caption = "Shared by all results" if differing else "Recorded with the results"
         columns = ["Fact", "Value"]
-        said.append(table_block(caption, columns, pair_rows(shared), narrow=True, widths=[1, 3]))
-    return said
+        blocks.append(table_block(caption, columns, pair_rows(shared), narrow=True, widths=[1, 3]))
+    return blocks
 
 
 def caveat(provenance: ReportProvenance) -> list[Block]:

@@ -51,7 +51,7 @@ class Difference:
 
     @property
     def is_resolved(self) -> bool:
-        """Whether the interval excludes 0; one replication has no interval."""
+        """True if the interval excludes 0; one replication has no interval."""
         return self.replications > 1 and not self.low <= 0 <= self.high
 
     def __str__(self) -> str:
@@ -140,8 +140,8 @@ class Result:
         shown = {
             name: self._summaries[name]["finals"] for name, cell in self._cells.items() if cell.environment.shows("regret")
         }
-        found = comparisons.comparisons(self.cells, shown)
-        return pd.DataFrame(found, columns=["kind", "cell", "other", "mean", "low", "high"])
+        pairs = comparisons.comparisons(self.cells, shown)
+        return pd.DataFrame(pairs, columns=["kind", "cell", "other", "mean", "low", "high"])
 
     def plot(
         self,

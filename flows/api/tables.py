@@ -50,10 +50,10 @@ def frame(cells: Sequence[Cell], summaries: Mapping[str, Summary], audits: Mappi
         row |= _values(cell, summary) | _privacy(cell, summary, audits.get(cell.name))
         numbers = numbers_of(cell, summary).items()
         rows.append({metric.column: number.value for metric, number in numbers if metric.column not in row} | row)
-    found = pd.DataFrame(rows)
-    values = [name for name in _value_names() if name in found.columns]
+    table = pd.DataFrame(rows)
+    values = [name for name in _value_names() if name in table.columns]
     last = ["replications", *_regret_names(), *values, "delta", *_privacy_names(), "verdict"]
-    return found[[name for name in found.columns if name not in last] + last]
+    return table[[name for name in table.columns if name not in last] + last]
 
 
 def curves(cells: Sequence[Cell], summaries: Mapping[str, Summary]) -> pd.DataFrame:
@@ -78,8 +78,8 @@ def replicates(cells: Sequence[Cell], store: Store) -> pd.DataFrame:
         played = [benchmark_block(block, store)[0] for block in cell.blocks()]
         regret, grid = np.concatenate([arrays["regret"] for arrays in played]), played[0]["grid"]
         replication, rounds = np.repeat(np.arange(len(regret)), len(grid)), np.tile(grid, len(regret))
-        found = {**_about(cell), "replication": replication, "round": rounds, "regret": regret.ravel()}
-        parts.append(pd.DataFrame(found))
+        columns_of_cell = {**_about(cell), "replication": replication, "round": rounds, "regret": regret.ravel()}
+        parts.append(pd.DataFrame(columns_of_cell))
     return pd.concat(parts[1:] or parts, ignore_index=True)
 
 
@@ -104,16 +104,16 @@ def _value_names() -> list[str]:
 
 
 def _values(cell: Cell, summary: Summary) -> dict[str, Any]:
-    """What the final policy is worth by logged data; nothing elsewhere."""
+    """Value of the final policy by logged data; nothing elsewhere."""
     values = summary["values"] if cell.environment.shows("regret") else {}
     if not values:
         return {}
-    found = {"value_effective_rounds": values["effective"]}
+    numbers = {"value_effective_rounds": values["effective"]}
     for estimate in _ESTIMATES:
         if estimate in values:
             ends = [values[estimate][name] for name in ("value", "low", "high")]
-            found |= dict(zip([f"value_{estimate}{end}" for end in ("", "_low", "_high")], ends, strict=True))
-    return found
+            numbers |= dict(zip([f"value_{estimate}{end}" for end in ("", "_low", "_high")], ends, strict=True))
+    return numbers
 
 
 def _privacy_names() -> list[str]:
@@ -122,12 +122,12 @@ def _privacy_names() -> list[str]:
 
 def _privacy(cell: Cell, summary: Summary, audit: AuditEntry | None) -> dict[str, Any]:
     """Claimed, accounted over the whole horizon, and measured by the audit; missing for what is not private."""
-    found: dict[str, Any] = {**dict.fromkeys(_privacy_names(), np.nan), "delta": np.nan, "verdict": None}
+    numbers: dict[str, Any] = {**dict.fromkeys(_privacy_names(), np.nan), "delta": np.nan, "verdict": None}
     if not cell.is_private:
-        return found
-    found["delta"] = cell.spec.audit.delta
-    found |= {metric.column: number.value for metric in PRIVACY if (number := metric.of(cell, summary)) is not None}
+        return numbers
+    numbers["delta"] = cell.spec.audit.delta
+    numbers |= {metric.column: number.value for metric in PRIVACY if (number := metric.of(cell, summary)) is not None}
     if audit is not None:
-        found |= {f"{quantity}_measured": audit[quantity]["measured"] for quantity in ("mu", "epsilon")}
-        found["verdict"] = audit["verdict"]
-    return found
+        numbers |= {f"{quantity}_measured": audit[quantity]["measured"] for quantity in ("mu", "epsilon")}
+        numbers["verdict"] = audit["verdict"]
+    return numbers

@@ -98,7 +98,7 @@ def last(values: list[float] | None) -> float | None:
 
 
 def block_records(cells: Iterable[Cell], store: Store) -> list[provenance.Record | None]:
-    """How each block of the cells came to be; None where that is not known."""
+    """Provenance of each block of the cells; None where that is not known."""
     described = [store.describe(BENCHMARK, block.key) or {} for cell in cells for block in cell.blocks()]
     return [provenance.shown(each.get(PROVENANCE), is_anonymous=store.is_anonymous) for each in described]
 
@@ -134,7 +134,7 @@ def _people(plan: Plan) -> People:
 
 
 def _promise(cell: Cell) -> Promise | None:
-    """What the source promises for one run of a cell, with its epsilon at the suite's delta."""
+    """Promise of the source for one run of a cell, with its epsilon at the suite's delta."""
     if not cell.is_private:
         return None
     claim, delta = cell.claim(), cell.spec.audit.delta
@@ -149,7 +149,7 @@ def _promise(cell: Cell) -> Promise | None:
 
 
 def _of_user(cell: Cell, summary: Summary) -> OfUser | None:
-    """What the ledger accounts to a user with all records, where the environment declares users who return."""
+    """Cost that the ledger accounts to a user with all records, where the environment declares users who return."""
     if not cell.is_private or cell.environment.item.users is None:
         return None
     mu, pure, delta = summary["user_mu"], summary["user_pure"], cell.spec.audit.delta

@@ -98,7 +98,7 @@ def summarize_cell(cell: Cell, store: Store) -> Summary:
 
 
 _SPENT = ("mu", "pure", "user_mu", "user_pure")
-"""What a block's description says of the privacy spent by the worst record, and by the worst user where users return."""
+"""Fields of a block's description on the privacy spent by the worst record, and by the worst user where users return."""
 
 
 def _largest(values: Iterable[float | None]) -> float | None:
@@ -109,7 +109,7 @@ def _largest(values: Iterable[float | None]) -> float | None:
 
 
 def benchmark_record(cell: Cell, summary: Summary) -> CellRecord:
-    """What MLflow keeps of a cell's benchmark."""
+    """Record of a cell's benchmark in MLflow."""
     grid = summary["grid"].tolist()
     curves: dict[str, Any] = {}
     if cell.environment.shows("regret"):
@@ -123,7 +123,7 @@ def benchmark_record(cell: Cell, summary: Summary) -> CellRecord:
 
 
 def audit_record(cell: Cell, entry: AuditEntry | Audit, evidence: Path) -> CellRecord:
-    """What MLflow keeps of a cell's audit, from its entry in the report and its evidence file."""
+    """Record of a cell's audit in MLflow, from its entry in the report and its evidence file."""
     made = provenance.tags("audit", provenance.summary([("audits", entry["provenance"])]), [entry["provenance"]])
     record = replace(cell_record(cell, audit_metrics(entry), {}, [evidence], made), fills=ACCOUNTED)
     record.tags["verdict"] = entry["verdict"]

@@ -43,22 +43,22 @@ def items(document: Report) -> list[Item]:
 
 def checklist(document: Report) -> list[Block]:
     """The checklist, and lines for who prepared, reviewed and approved the report; of a catalog the lines alone."""
-    said: list[Block] = []
+    blocks: list[Block] = []
     if document["kind"] != "catalog":
-        found = items(document)
+        entries = items(document)
         counts = ", ".join(
-            f"{sum(item.state == state for item in found)} {state}" for state in (ANSWERED, DECLARED, NOT_COVERED)
+            f"{sum(item.state == state for item in entries)} {state}" for state in (ANSWERED, DECLARED, NOT_COVERED)
         )
-        said = [
+        blocks = [
             paragraph(
-                f"{len(found)} questions after NIST SP 800-226, Guidelines for Evaluating Differential Privacy Guarantees "
+                f"{len(entries)} questions after NIST SP 800-226, Guidelines for Evaluating Differential Privacy Guarantees "
                 f"(2025): {counts}. Answered: by what this report computed. Declared: by the operator, and not checked. Not "
                 "covered: neither; somebody must answer it before a deployment."
             ),
             table_block(
                 "Checklist",
                 ["Topic", "Question", "State", "Answer", "Section"],
-                [[item.topic, item.question, _state(item.state), item.answer, _where(item)] for item in found],
+                [[item.topic, item.question, _state(item.state), item.answer, _where(item)] for item in entries],
                 widths=[1.45, 3.3, 0.9, 2.9, 1.25],
             ),
         ]
@@ -67,7 +67,7 @@ def checklist(document: Report) -> list[Block]:
         "columns": ["Role", "Name", "Date", "Decision and signature"],
         "rows": ["Prepared by", "Reviewed by", "Approved by"],
     }
-    return [*said, heading("Sign-off"), sign_off]
+    return [*blocks, heading("Sign-off"), sign_off]
 
 
 def _state(state: str) -> Cell:

@@ -47,7 +47,7 @@ _TESTS = {
 def measurement(document: Report) -> list[Block]:
     """Replays of each audit, the strongest bounds, and their assumptions."""
     audits = document["audits"]
-    said: list[Block] = [
+    blocks: list[Block] = [
         paragraph(
             "The algorithm was replayed many times on a data set and on a neighbor that differs in one record. An attack "
             "gave each replay a score: larger scores indicate the neighbor. The further apart the scores of the two data "
@@ -55,7 +55,7 @@ def measurement(document: Report) -> list[Block]:
             "the claim is refuted."
         )
     ]
-    said += shared_facts(
+    blocks += shared_facts(
         audits,
         [
             ("Replayed data", lambda a: a["measurement"]["table"]),
@@ -66,7 +66,7 @@ def measurement(document: Report) -> list[Block]:
         ],
         "Set-up by audit",
     )
-    said += [
+    blocks += [
         heading("Lower bounds"),
         paragraph(
             "A bound was computed for each budget, view, quantity and neighbor. The table shows the strongest for each "
@@ -74,11 +74,11 @@ def measurement(document: Report) -> list[Block]:
             "all bounds, so showing only the strongest costs no confidence."
         ),
     ]
-    said += [block for audit in audits for block in _bounds(audit)]
-    said += [heading("What each bound assumes"), fact_list(_assumptions(audits))]
+    blocks += [block for audit in audits for block in _bounds(audit)]
+    blocks += [heading("What each bound assumes"), fact_list(_assumptions(audits))]
     curves = [audit for audit in audits if audit["tradeoff"] is not None]
     if curves:
-        said += [
+        blocks += [
             heading("Trade-off between the two error rates"),
             paragraph(
                 "The claim rules out any attack in the shaded region. A curve on the dotted diagonal means that the attack "
@@ -96,7 +96,7 @@ def measurement(document: Report) -> list[Block]:
                 size="small",
             ),
         ]
-    return said
+    return blocks
 
 
 def _confidence(audit: Audit) -> str:
@@ -105,12 +105,12 @@ def _confidence(audit: Audit) -> str:
 
 def strongest(bounds: Sequence[Bound]) -> list[Bound]:
     """Largest bound of each budget, view and quantity, in the order in which these first occur."""
-    found: dict[tuple[str, str, str], Bound] = {}
+    largest: dict[tuple[str, str, str], Bound] = {}
     for bound in bounds:
         key = (bound["budget"], bound["view"], bound["quantity"])
-        if key not in found or (bound["lower"] or 0.0) > (found[key]["lower"] or 0.0):
-            found[key] = bound
-    return list(found.values())
+        if key not in largest or (bound["lower"] or 0.0) > (largest[key]["lower"] or 0.0):
+            largest[key] = bound
+    return list(largest.values())
 
 
 def _bounds(audit: Audit) -> list[Block]:

@@ -55,19 +55,19 @@ def regret_details(document: Report) -> list[Block]:
 
 
 def _values(cells: Sequence[BenchmarkCell]) -> list[Block]:
-    """What the final policies are worth by logged data, where there is a log."""
+    """Values of the final policies by logged data, where there is a log."""
     lines = []
     for cell in cells:
-        if (found := cell["values"]) is None:
+        if (values := cell["values"]) is None:
             continue
-        told = [
-            f"{name.upper()} {number(found[name]['value'])} [{number(found[name]['low'])}, {number(found[name]['high'])}]"
+        estimates = [
+            f"{name.upper()} {number(values[name]['value'])} [{number(values[name]['low'])}, {number(values[name]['high'])}]"
             for name in ("ips", "snips", "dr")
-            if name in found
+            if name in values
         ]
-        share = f"{number(found['effective'])} of {number(found['rounds'])} rounds are effective"
-        most = number(found["largest_weight"])
-        lines.append(f"{cell['label']}: {', '.join(told)}; {share}, largest weight {most}.")
+        share = f"{number(values['effective'])} of {number(values['rounds'])} rounds are effective"
+        most = number(values["largest_weight"])
+        lines.append(f"{cell['label']}: {', '.join(estimates)}; {share}, largest weight {most}.")
     if not lines:
         return []
     about = (
@@ -112,7 +112,7 @@ def _regret_figures(
 
 
 def is_bounded(cell: BenchmarkCell) -> bool:
-    """Whether the document holds a bound on the cell's regret."""
+    """True if the document holds a bound on the cell's regret."""
     return cell["bound"] is not None
 
 
@@ -150,11 +150,11 @@ def _budget(
     images, titles = [], []
     for family in families:
         own = [cell for cell in spending if family_of(cell) == family]
-        said = "; ".join(
+        spent = "; ".join(
             f"{regret_plots.curve_name(c, own)}: {number(float(present(c['mu_spent'])[-1]))} of {number(c['mu_claimed'])}"
             for c in own
         )
-        described = f"Budget spent against {unit} by {family}{on}. At the end, spent of claimed, as µ: {said}."
+        described = f"Budget spent against {unit} by {family}{on}. At the end, spent of claimed, as µ: {spent}."
         images.append((regret_plots.budget_over_time(grid, own, colors, unit), described))
         titles.append(family)
     if not images:
@@ -209,7 +209,7 @@ def _quantiles(cell: BenchmarkCell) -> str:
 def _comparisons(cells: Sequence[BenchmarkCell], comparisons: Sequence[PairedDifference], on: str) -> list[Block]:
     """Paired differences of each cell to its twin, to the first calibration, and to the reference rows."""
     labels = {cell["label"]: cell for cell in cells}
-    here = [found for found in comparisons if found["cell"] in labels and found["other"] in labels]
+    here = [pair for pair in comparisons if pair["cell"] in labels and pair["other"] in labels]
     if not here:
         return []
     references = dict.fromkeys(labels[f["other"]]["algorithm"] for f in here if f["kind"] == "reference")
@@ -217,8 +217,8 @@ def _comparisons(cells: Sequence[BenchmarkCell], comparisons: Sequence[PairedDif
     heads = {"noise": "Cost of its noise", "calibration": "Against the first calibration"}
     columns: list[Column] = ["Cell", *(heads[kind] for kind in kinds), *(f"Against {name}" for name in references)]
     rows = []
-    for label in dict.fromkeys(found["cell"] for found in here):
-        own = [found for found in here if found["cell"] == label]
+    for label in dict.fromkeys(pair["cell"] for pair in here):
+        own = [pair for pair in here if pair["cell"] == label]
         by_kind: dict[str, str] = {f["kind"]: _difference(f, f["kind"] == "noise") for f in own if f["kind"] != "reference"}
         by_name = {labels[f["other"]]["algorithm"]: _difference(f) for f in own if f["kind"] == "reference"}
         rows.append([label, *(by_kind.get(kind, NONE) for kind in kinds), *(by_name.get(name, NONE) for name in references)])
@@ -235,14 +235,14 @@ def _comparisons(cells: Sequence[BenchmarkCell], comparisons: Sequence[PairedDif
     ]
 
 
-def verdict_of(found: PairedDifference) -> str:
+def verdict_of(pair: PairedDifference) -> str:
     """Reading of a paired difference in one word: worse, better, or not resolved."""
-    return "worse" if found["low"] > 0 else "better" if found["high"] < 0 else "not resolved"
+    return "worse" if pair["low"] > 0 else "better" if pair["high"] < 0 else "not resolved"
 
 
-def _difference(found: PairedDifference, is_cost: bool = False) -> str:
-    mean, low, high = (number(float(found[name])) for name in ("mean", "low", "high"))
-    verdict = verdict_of(found)
+def _difference(pair: PairedDifference, is_cost: bool = False) -> str:
+    mean, low, high = (number(float(pair[name])) for name in ("mean", "low", "high"))
+    verdict = verdict_of(pair)
     word = {"worse": "resolved", "better": "resolved"}.get(verdict, verdict) if is_cost else verdict
     return f"{mean}, {word}" if mean == low == high else f"{mean} ({low} to {high}), {word}"
 

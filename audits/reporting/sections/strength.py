@@ -55,7 +55,7 @@ class Promise(NamedTuple):
 
 
 class Strength(NamedTuple):
-    """How strong a promise is.
+    """Strength of a promise.
 
     Attributes:
       word: strong, moderate, weak, not rated or refuted.
@@ -105,7 +105,7 @@ def noise_sources(document: Report) -> list[str]:
 
 
 def is_secure(document: Report) -> bool:
-    """Whether all noise of a report's runs is secure: no seed of it exists."""
+    """True if all noise of a report's runs is secure: no seed of it exists."""
     sources = noise_sources(document)
     return bool(sources) and all(source.startswith("secure") for source in sources)
 
@@ -117,7 +117,7 @@ def composed(cells: Sequence[BenchmarkCell]) -> float | None:
 
 
 def totals(document: Report) -> Iterator[Promise]:
-    """What all runs on private data add up to: by their budget book, or else those of the report on each environment."""
+    """Sums of all runs on private data: by their budget book, or else those of the report on each environment."""
     booked = {book["environment"] for book in document["books"]}
     for book in document["books"]:
         yield Promise(f"all runs in the budget book {book['name']}", book["spent"], book["delta"] or 0.0, None, "", "")
@@ -146,18 +146,18 @@ def strength_of(promise: Promise, people: int | None) -> Strength:
       promise: of a report.
       people: in the data; None if nobody knows.
     """
-    found = [_by_epsilon(promise.epsilon), _by_delta(promise.delta, people)]
+    ratings = [_by_epsilon(promise.epsilon), _by_delta(promise.delta, people)]
     if promise.is_undoable:
-        found.append(("moderate", "anybody with the seeds can subtract its noise"))
+        ratings.append(("moderate", "anybody with the seeds can subtract its noise"))
     if promise.verdict == "FAIL":
-        found.append(("refuted", "the audit refutes the claim, so that nothing is promised"))
-    word = next(word for word in _FROM_WORST if any(word == each for each, _ in found))
-    return Strength(word, _TONES[word], tuple(why for each, why in found if each != "strong"))
+        ratings.append(("refuted", "the audit refutes the claim, so that nothing is promised"))
+    word = next(word for word in _FROM_WORST if any(word == each for each, _ in ratings))
+    return Strength(word, _TONES[word], tuple(why for each, why in ratings if each != "strong"))
 
 
-def weakest(found: Iterable[Promise], people: int | None) -> tuple[Promise, Strength] | None:
+def weakest(made: Iterable[Promise], people: int | None) -> tuple[Promise, Strength] | None:
     """The weakest of some promises with its strength; None of none."""
-    rated = [(promise, strength_of(promise, people)) for promise in found]
+    rated = [(promise, strength_of(promise, people)) for promise in made]
 
     def order(each: tuple[Promise, Strength]) -> tuple[int, float]:
         epsilon = each[0].epsilon
@@ -172,16 +172,16 @@ def strength_line(document: Report) -> tuple[str, str] | None:
     first, second = weakest(each, people), weakest(together, people)
     if first is None:
         return None
-    said = [_told(f"Strength of the {'weakest ' if len(each) > 1 else ''}promise", first[1])]
+    sentences = [_told(f"Strength of the {'weakest ' if len(each) > 1 else ''}promise", first[1])]
     if second is None:
-        return first[1].tone, said[0]
-    said.append(_told(f"A{second[0].label[1:]}", second[1]))
-    worst = min(first[1], second[1], key=lambda found: _FROM_WORST.index(found.word))
-    return worst.tone, " ".join(said)
+        return first[1].tone, sentences[0]
+    sentences.append(_told(f"A{second[0].label[1:]}", second[1]))
+    worst = min(first[1], second[1], key=lambda strength: _FROM_WORST.index(strength.word))
+    return worst.tone, " ".join(sentences)
 
 
-def _told(what: str, found: Strength) -> str:
-    return f"{what}: {found.word}{': ' + '; '.join(found.reasons) if found.reasons else ''}."
+def _told(what: str, strength: Strength) -> str:
+    return f"{what}: {strength.word}{': ' + '; '.join(strength.reasons) if strength.reasons else ''}."
 
 
 def _by_epsilon(epsilon: float | None) -> tuple[str, str]:
@@ -200,14 +200,14 @@ def _by_delta(delta: float, people: int | None) -> tuple[str, str]:
         # A data set of two people is the smallest that has a neighbor.
         return ("weak", f"δ = {number(delta)}") if delta >= 0.5 else ("not rated", "the number of people is not known")
     expected = delta * people
-    said = f"n × δ = {number(expected)}"
+    product = f"n × δ = {number(expected)}"
     if expected >= MODERATE_EXPECTED * (1 - 1e-9):
-        return "weak", f"{said} is not below 1"
-    return ("strong", "") if expected <= STRONG_EXPECTED * (1 + 1e-9) else ("moderate", f"{said} exceeds 0.1")
+        return "weak", f"{product} is not below 1"
+    return ("strong", "") if expected <= STRONG_EXPECTED * (1 + 1e-9) else ("moderate", f"{product} exceeds 0.1")
 
 
 def odds(epsilon: float | None) -> str:
-    """What even odds about one record become at most, in words, except with probability delta.
+    """Largest odds that even odds about one record become, in words, except with probability delta.
 
     >>> odds(1.2), odds(20.0), odds(None)
     ('3.32 : 1', '4.852 × 10⁸ : 1', 'no limit')

@@ -64,7 +64,7 @@ def summary(document: Report) -> list[Block]:
 
 
 def glossary(document: Report) -> list[Block]:
-    """How to read the numbers."""
+    """Explains how to read the numbers."""
     mains = {audit["main"]["quantity"] for audit in document["audits"]}
     left_out = {"Main quantity"} if len(mains) == 1 else set()
     left_out |= {"Regret"} if document["benchmark"] is None else set()
@@ -117,14 +117,14 @@ def _verdicts(document: Report) -> Block:
 
 
 def _describe_epsilons(audits: Sequence[Audit]) -> str:
-    said = "; ".join(
+    rows = "; ".join(
         f"{a['label']}: claimed {number(a['epsilon']['claimed'])}, "
         f"{'accounted ' + number(a['epsilon']['accounted']) if has_ledger(a) else 'no ledger to account'}, "
         f"measured {at_least(a['measured_epsilon']['unconditional'])} with nothing assumed, "
         f"{at_least(a['measured_epsilon']['gaussian'])} if Gaussian DP"
         for a in audits
     )
-    return f"Dot plot of epsilon. {said}."
+    return f"Dot plot of epsilon. {rows}."
 
 
 def _role_number(values: Three, role: Role) -> str:

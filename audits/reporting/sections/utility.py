@@ -20,7 +20,7 @@ WITHHELD, TIMES_LEAST = "withheld", "Regret / lower bound"
 
 
 def is_shown(cell: BenchmarkCell) -> bool:
-    """Whether the regret of a cell is in the document."""
+    """True if the regret of a cell is in the document."""
     return cell["mean"] is not None
 
 
@@ -191,7 +191,7 @@ def _finals(cells: Sequence[BenchmarkCell], benchmark: Benchmark, grid: Sequence
 
 
 def about_least(cells: Sequence[BenchmarkCell]) -> str:
-    """What the column of lower bounds shows, or why there is none."""
+    """Explanation of the column of lower bounds, or why there is none."""
     own = [cell for cell in cells if cell["role"] == "algorithm" and is_shown(cell)]
     if not own:
         return ""

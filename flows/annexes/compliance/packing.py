@@ -21,7 +21,7 @@ from bandana.flows.texts.mistakes import SpecError
 ENDING = ".bundle.zip"
 LOCK = "requirements.lock"
 SPEC_FILES = ("spec.yaml", "spec.txt")
-"""What was asked for: the spec of an experiment; else the labels of a catalog, or the source of a user's algorithm."""
+"""Request: the spec of an experiment; else the labels of a catalog, or the source of a user's algorithm."""
 
 
 def pack(report: Path, target: Path, key: Path | None = None) -> dict[str, Any]:
@@ -86,7 +86,7 @@ def _files(report: Path, document: Report) -> dict[str, bytes]:
 
 
 def _predicate(document: Report) -> dict[str, Any]:
-    """What the manifest says beside hashes: what is claimed, what was found, and by which code it was packed."""
+    """Statement of the manifest beside hashes: what is claimed, what was found, and by which code it was packed."""
     code = checkout.checkout()
     return {
         "report": REPORT,

@@ -55,14 +55,14 @@ class Packed(Store):
         Raises:
           SpecError: the file is missing or damaged; it is not computed again.
         """
-        found = super().load(kind, key)
-        if found is None:
+        block = super().load(kind, key)
+        if block is None:
             raise SpecError(f"{self.path(kind, key).name}: a block of the report's replications is missing or damaged")
-        return found
+        return block
 
 
 def _request(place: Path) -> dict[str, Any]:
-    """What a result says that it is a result of, and by which code: `of` and `made`."""
+    """Request that a result answers, and its code: `of` and `made`."""
     made = read_description(place).get(PROVENANCE)
     return made if isinstance(made, dict) else {}
 
@@ -116,7 +116,7 @@ def _is_anonymous(document: Report) -> bool:
 def _compared(document: Report, again: Report) -> list[Line]:
     stated, made = ({name: value for name, value in each.items() if name != _BASELINE} for each in (document, again))
     wrong = list(differences(_plain(stated), _plain(made)))
-    lines = [Line(f"report: {place}", shortly(mine), shortly(found), False, PART) for place, mine, found in wrong]
+    lines = [Line(f"report: {place}", shortly(mine), shortly(theirs), False, PART) for place, mine, theirs in wrong]
     return [*lines, Line("report: fields from spec and files", str(len(made)), f"{len(wrong)} differ", not wrong, PART)]
 
 
@@ -136,7 +136,7 @@ def _unread(document: Report) -> Iterator[Line]:
 
 
 def _check_code(plan: Plan, store: Packed, again: Report) -> Iterator[Line]:
-    """Whether the code here computed the blocks, and their files are named after what they answer."""
+    """Checks that the code here computed the blocks, and their files are named after what they answer."""
     if again["benchmark"] is None:
         return
     wrong: list[str] = []

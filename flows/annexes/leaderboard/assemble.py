@@ -129,7 +129,7 @@ def measured_mu(outcome: Outcome) -> float | None:
 
 
 def _subject(cell: Cell) -> str:
-    """What an audit is of, whatever problem it plays on: a promise and its noise depend on none."""
+    """Subject of an audit, whatever problem it plays on: a promise and its noise depend on none."""
     stated = (cell.entry.source, cell.name) if cell.entry.stated else ()
     promised = None if cell.promised is None else str(cell.promised)
     return repr((cell.entry.label, cell.settings.calibration, sorted(cell.settings.level().items()), promised, stated))
@@ -145,15 +145,15 @@ def _problem(
 ) -> documents.Problem:
     spec, environment = problem.spec, problem.plan.environments[0]
     described = environment.describe()
-    found: dict[str, tuple[Cell, Measured]] = {}
+    measures: dict[str, tuple[Cell, Measured]] = {}
     rows: list[Row] = []
     for cell in played:
         summary = summarize_cell(cell, store)
         if (of_cell := measured(problem.aim, cell, summary)) is not None:
-            found[cell.name] = cell, of_cell
+            measures[cell.name] = cell, of_cell
             rows.append(_row(cell, summary, of_cell, audits.get(_subject(cell)), store))
     error = allowed_error(problem.aim, cells)
-    able = [row for row in rows if row["mu_claimed"] is not None and found[row["label"]][1].keeps(error)]
+    able = [row for row in rows if row["mu_claimed"] is not None and measures[row["label"]][1].keeps(error)]
     for row in rows:
         row["is_on_front"] = row in able and not any(_dominates(other, row) for other in able)
     entries = {name for cell in cells for name in (cell.entry.label, cell.entry.seed_name)}
@@ -174,8 +174,8 @@ def _problem(
         "levels": sorted({mu for item in every_of(spec) for mu in item.mu or ()}),
         "parameters": {name: value for item in every_of(spec) for name, value in item.parameters.items()},
         "rows": sorted(rows, key=_order),
-        "lower_bounds": _lower_bounds([*found.values()]),
-        "best": [_best(able, found, level, trust) for level, trust in _contests(rows, spec)],
+        "lower_bounds": _lower_bounds([*measures.values()]),
+        "best": [_best(able, measures, level, trust) for level, trust in _contests(rows, spec)],
         "missing": [cell.name for cell in cells if cell not in played],
         "left_out": [
             entry.label
@@ -224,7 +224,7 @@ def _order(row: Row) -> tuple[int, float, float, str]:
 
 
 def _dominates(other: Row, row: Row) -> bool:
-    """Whether another row promises as much to the same people and loses less."""
+    """True if another row promises as much to the same people and loses less."""
     if other["privacy_model"] != row["privacy_model"] or other["mu_claimed"] is None:
         return False
     is_as_private = other["mu_claimed"] <= present(row["mu_claimed"]) * (1 + _WITHIN)

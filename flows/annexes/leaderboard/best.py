@@ -1,4 +1,4 @@
-"""Which algorithm is best where, by the numbers of a leaderboard that lies in the data folder."""
+"""Best algorithm on each problem, by the numbers of a leaderboard that lies in the data folder."""
 
 from __future__ import annotations
 

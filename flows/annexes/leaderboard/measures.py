@@ -44,7 +44,7 @@ class Measured(NamedTuple):
     test: StoppedTests | None
 
     def keeps(self, error: float) -> bool:
-        """Whether nothing speaks against an error of so much: tests that err more often win nothing."""
+        """True if nothing speaks against an error of so much: tests that err more often win nothing."""
         return self.test is None or bool(self.test["wrong_low"] <= error)
 
 

@@ -59,7 +59,7 @@ _READ = (
 
 
 class Measure(NamedTuple):
-    """What a problem measures, in words: in the column's head, in sentences, and of lower bounds."""
+    """Measure of a problem, in words: in the column's head, in sentences, and of lower bounds."""
 
     head: str
     words: str
@@ -83,19 +83,19 @@ def headline(document: Leaderboard) -> tuple[str, str]:
     missing = sum(len(problem["missing"]) for problem in document["problems"])
     passed = sum(row["verdict"] in ("PASS", "NOT REFUTED") for row in private)
     open_ = sum(row["verdict"] == "INCONCLUSIVE" for row in private)
-    said = (
+    text = (
         f"{len(document['problems'])} problems, {len(rows)} rows, {len(private)} of them private; the audits of {passed} "
         f"passed{f', and those of {open_} were inconclusive' if open_ else ''}."
     )
     if failed:
-        return "bad", f"{said} {len(failed)} break their promise."
+        return "bad", f"{text} {len(failed)} break their promise."
     if missing:
-        return "unsure", f"{said} {missing} rows are not finished."
-    return "unsure" if open_ else "quiet", said
+        return "unsure", f"{text} {missing} rows are not finished."
+    return "unsure" if open_ else "quiet", text
 
 
 def keeps_order(row: Row) -> bool:
-    """Whether the claim is at least what was accounted and at least what was measured, of those that are known.
+    """True if the claim is at least what was accounted and at least what was measured, of those that are known.
 
     The two are not held against one another here: what is accounted is that of this problem's rounds, and what is measured
     that of the audit's rounds, on another problem perhaps. The audit's own verdict compares both in the same rounds.
@@ -138,7 +138,7 @@ def _best(document: Leaderboard) -> list[Block]:
             own = {best["mu"]: best for best in problem["best"] if best["privacy_model"] == trust}
             head = MEASURES[problem["measure"]].head
             rows.append([problem["title"], head, trust, *(_winner(own.get(level)) for level in levels)])
-    said = (
+    caption = (
         "The private row of least mean regret, rounds to stop, or share of wrong answers, among those whose claim is at "
         "most µ; below it, the rows whose difference to it is not resolved."
     )
@@ -152,7 +152,7 @@ def _best(document: Leaderboard) -> list[Block]:
         )
     if not rows:
         return [*blocks, paragraph("No private row is finished.")]
-    return [*blocks, table_block(said, columns, rows, widths=[2.0, 1.0, 0.8, *[2.0] * len(levels)])]
+    return [*blocks, table_block(caption, columns, rows, widths=[2.0, 1.0, 0.8, *[2.0] * len(levels)])]
 
 
 def _form(document: Leaderboard) -> str:
@@ -192,11 +192,11 @@ def _problem(problem: Problem) -> list[Block]:
 
 def _facts(problem: Problem) -> str:
     given = ", ".join(f"{name} = {plain(value)}" for name, value in problem["parameters"].items())
-    said = (
+    text = (
         f"{number(problem['horizon'])} {problem['unit']}, {number(problem['replications'])} replications, "
         f"{_DATA.get(problem['data'], problem['data'])}, kind {problem['kind']}."
     )
-    return said + (f" Every entry that takes it plays with {given}." if given else "")
+    return text + (f" Every entry that takes it plays with {given}." if given else "")
 
 
 def _figure(problem: Problem, private: Sequence[Row]) -> Block:
@@ -296,10 +296,10 @@ def _least(problem: Problem) -> list[Block]:
         [_sentence(least["class"]), number(least["mu"]), number(float(least["value"]))] for least in problem["lower_bounds"]
     ]
     texts = dict.fromkeys(each["text"].replace(f"{each['class']}, ", "") for each in problem["lower_bounds"])
-    said = f"{MEASURES[problem['measure']].least}, within {number(problem['horizon'])} {problem['unit']}."
+    caption = f"{MEASURES[problem['measure']].least}, within {number(problem['horizon'])} {problem['unit']}."
     columns: list[Column] = ["Class of algorithms", right("µ"), right("At least")]
     listed = bullets([f"{_sentence(text)}." for text in texts])
-    return [heading("Lower bounds"), table_block(said, columns, rows, narrow=True), listed]
+    return [heading("Lower bounds"), table_block(caption, columns, rows, narrow=True), listed]
 
 
 def _sentence(text: str) -> str:

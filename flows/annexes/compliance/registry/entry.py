@@ -121,21 +121,21 @@ def _parameters(document: Report) -> tuple[dict[str, float], str]:
             raise RegistryError("the runs of this report on private data compose to no finite epsilon")
         n_runs = sum(cell["replications"] for cell in private)
         return {"epsilon": epsilon_of(mu, at), "delta": at}, f"All {number(n_runs)} runs of the report together."
-    found = max(promises(document), key=lambda each: math.inf if each.epsilon is None else each.epsilon)
-    if found.epsilon is None or found.epsilon == 0:
-        raise RegistryError(f"{found.label} promises no finite epsilon: there is nothing to register")
-    delta = {} if found.delta == 0 else {"delta": found.delta}
-    return {"epsilon": found.epsilon, **delta}, f"One run of {found.label}, the weakest promise of the report."
+    weakest = max(promises(document), key=lambda each: math.inf if each.epsilon is None else each.epsilon)
+    if weakest.epsilon is None or weakest.epsilon == 0:
+        raise RegistryError(f"{weakest.label} promises no finite epsilon: there is nothing to register")
+    delta = {} if weakest.delta == 0 else {"delta": weakest.delta}
+    return {"epsilon": weakest.epsilon, **delta}, f"One run of {weakest.label}, the weakest promise of the report."
 
 
 def _privacy_loss(document: Report) -> dict[str, Any]:
     parameters, of_what = _parameters(document)
-    found = list(promises(document))
+    made = list(promises(document))
     stated = dict.fromkeys(audit["claim"]["statement"] for audit in document["audits"])
     stated |= dict.fromkeys(present(cell["promise"])["statement"] for cell in private_cells(document))
     return {
-        "privacy_unit": "; ".join(dict.fromkeys(each.unit for each in found)),
-        "privacy_unit_details": "; ".join(dict.fromkeys(each.relation for each in found)),
+        "privacy_unit": "; ".join(dict.fromkeys(each.unit for each in made)),
+        "privacy_unit_details": "; ".join(dict.fromkeys(each.relation for each in made)),
         "privacy_parameters": parameters,
         "privacy_parameters_details": f"{of_what} Stated by the source of each algorithm: {'; '.join(stated)}.",
     }
