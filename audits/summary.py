@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -16,8 +17,8 @@ _POINTS = 101
 _VIEW_OF_ADVERSARY = "every released value and every action"
 
 
-def summarize(outcome: Outcome, about: Mapping[str, object]) -> dict[str, object]:
-    """One entry of the report's `audits`.
+def summarize(outcome: Outcome, about: Mapping[str, Any]) -> Any:
+    """One entry of the report's `audits`, an `AuditEntry` if `about` is whole.
 
     Args:
       outcome: the audit.

@@ -18,6 +18,8 @@ QuantityName = Annotated[
 Check = Literal["sampling", "deterministic", "noise"]
 """Replays and bounds, a search for a counterexample, or the noise audit."""
 Verdict = Literal["PASS", "NOT REFUTED", "FAIL", "INCONCLUSIVE"]
+Role = Literal["claimed", "accounted", "measured"]
+ROLES: tuple[Role, ...] = ("claimed", "accounted", "measured")
 
 
 class Three(Document):
@@ -161,8 +163,8 @@ class Tradeoff(Document):
     mu_lower: Annotated[NonNegative | None, "The mu of `lower_bound`, no unit; null: none."]
 
 
-class Audit(Document):
-    """One audit: a claim, what we account for, what we measured, and the verdict."""
+class _Measured(Document):
+    """A claim, what we account for, and what we measured."""
 
     label: Annotated[Text, "Name of the audit, unique in the report."]
     algorithm: Annotated[str, "Name of the algorithm in the catalog."]
@@ -182,6 +184,21 @@ class Audit(Document):
     measurement: Measurement
     deterministic: Deterministic
     controls: Annotated[list[Control], "Planted faults, audited at the same effort."]
+
+
+class AuditEntry(_Measured):
+    """An audit before its report is written, which adds the power curve."""
+
+    tradeoff: Tradeoff | None
+    coverage: list[str]
+    verdict: Verdict
+    reasons: list[str]
+    provenance: Provenance | None
+
+
+class Audit(_Measured):
+    """One audit: a claim, what we account for, what we measured, and the verdict."""
+
     power: PowerCurve | None
     tradeoff: Tradeoff | None
     coverage: Annotated[list[str], "What the searches tried, line by line; empty: a violation was found first."]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from bandana.audits.documents.fields import (
     AtLeast1,
@@ -111,7 +111,7 @@ class BenchmarkCell(Document):
     ]
     twin_of: Annotated[str | None, "Label of the cell that it is without its noise; null: of none."]
     values: Annotated[
-        dict[str, object] | None,
+        dict[str, Any] | None,
         "What the final policies are worth on logged rounds that are held out: of ips, snips and dr each the value with "
         "its 95 % interval, the number of rounds, the effective number of rounds, and the largest weight; null: there is "
         "no log, or it is withheld.",

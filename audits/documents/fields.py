@@ -9,16 +9,24 @@ from __future__ import annotations
 
 import re
 from datetime import date
-from typing import Annotated
+from typing import Annotated, TypeVar
 
-from pydantic import AfterValidator, ConfigDict, Field
+from pydantic import AfterValidator, ConfigDict, Field, with_config
 from typing_extensions import TypedDict
 
+T = TypeVar("T")
 
+
+@with_config(ConfigDict(extra="forbid", strict=True))
 class Document(TypedDict):
     """A JSON object with the fields of its type and no others."""
 
-    __pydantic_config__ = ConfigDict(extra="forbid", strict=True)  # type: ignore[misc]
+
+def present(value: T | None) -> T:
+    """Value of a field that is not null where it is read."""
+    if value is None:
+        raise ValueError("this field of the document is null")
+    return value
 
 
 def _is_day(text: str) -> str:

@@ -100,8 +100,8 @@ def _mistakes(errors: Sequence[ErrorDetails], document: object) -> Iterator[Mist
             yield Mistake(path, value, f"breaks {keyword} {limits[limit]!r}")
         else:
             yield Mistake(path, value, _listed(limits["expected"]) if kind == "literal_error" else error["msg"])
-    for (path, kind), found in names.items():
-        yield Mistake(path, values[path], _REASONS[kind](found))
+    for (path, kind), names_there in names.items():
+        yield Mistake(path, values[path], _REASONS[kind](names_there))
 
 
 _REASONS: dict[str, Callable[[list[str]], str]] = {

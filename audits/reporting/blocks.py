@@ -1,41 +1,116 @@
-"""Blocks of a section: plain dictionaries with a `kind`, which both templates render.
-
-Kinds: text, note, heading, list, facts, table, figure, code, sign_off. Running text is a list of spans
-`{"text", "style"}`, a cell of a table holds spans, lines or a badge. A template never interprets what a user wrote.
-"""
+"""Blocks of a section: plain dictionaries, which both templates render. A template never interprets what a user wrote."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import NotRequired, TypedDict
 
+from bandana.audits.documents.audit import Audit
 from bandana.audits.reporting.numbers import NONE, number
 
-Block = dict[str, Any]
-Audit = dict[str, Any]
-Column = dict[str, Any] | str
-Cell = dict[str, Any] | str
+
+class Span(TypedDict):
+    """Piece of running text; `style` is code or empty, `href` leads to a file next to the report or is empty."""
+
+    text: str
+    style: str
+    href: str
+
+
+class Fact(TypedDict):
+    """A term and its text."""
+
+    term: str
+    spans: list[Span]
+
+
+class CellOfTable(TypedDict, total=False):
+    """Spans, lines or a badge."""
+
+    spans: list[Span]
+    lines: list[str]
+    badge: str
+    tone: str
+
+
+class ColumnOfTable(TypedDict):
+    """Title of a column, with the side that its cells are aligned to."""
+
+    title: str
+    align: str
+    role: str
+
+
+class Group(TypedDict):
+    """Title above several columns."""
+
+    title: str
+    span: int
+
+
+class Image(TypedDict):
+    """Panel of a figure; `file` is its place beside a PDF's source."""
+
+    svg: NotRequired[str]
+    alt: str
+    title: str
+    name: str
+    file: NotRequired[str]
+
+
+class Block(TypedDict, total=False):
+    """Fields of a block by its kind: text, note, heading, list, facts, table, figure, code or sign_off."""
+
+    kind: str
+    text: str
+    spans: list[Span]
+    items: list[str]
+    pairs: list[Fact]
+    caption: str
+    columns: list[ColumnOfTable] | list[str]
+    rows: list[list[CellOfTable]] | list[str]
+    groups: list[Group]
+    widths: list[float]
+    narrow: bool
+    together: bool
+    tall: bool
+    size: str
+    images: list[Image]
+
+
+class Section(TypedDict):
+    """Section of a page; `part` is main or appendix."""
+
+    id: str
+    part: str
+    title: str
+    blocks: list[Block]
+
+
+Column = ColumnOfTable | str
+"""Text alone is aligned to the left."""
+Cell = CellOfTable | str
 _LONGEST_TOGETHER = 14
 _LONGEST_IN_TABLE = 120
 
 
-def span(text: str, style: str = "") -> dict[str, str]:
+def span(text: str, style: str = "") -> Span:
     """Piece of running text; `style` is code or empty."""
     return {"text": text, "style": style, "href": ""}
 
 
-def link(text: str, path: str) -> dict[str, str]:
+def link(text: str, path: str) -> Span:
     """Link to a file next to the report; plain text on paper."""
     return {"text": text, "style": "", "href": path}
 
 
-def _spans(content: str | list[dict[str, str]]) -> list[dict[str, str]]:
+def _spans(content: str | list[Span]) -> list[Span]:
     return [span(content)] if isinstance(content, str) else content
 
 
-def plain(value: Any) -> str:
+def plain(value: object) -> str:
     """Text of a value from a document."""
     if isinstance(value, str):
         return value
@@ -54,14 +129,19 @@ def right(title: str, role: str = "") -> Column:
     return {"title": title, "align": "right", "role": role}
 
 
-def code_cell(text: str) -> Cell:
+def spans_cell(*spans: Span) -> CellOfTable:
+    """Cell of running text."""
+    return {"spans": list(spans)}
+
+
+def code_cell(text: str) -> CellOfTable:
     """Cell of code."""
-    return {"spans": [span(text, "code")]}
+    return spans_cell(span(text, "code"))
 
 
 def link_of(text: str, path: str | None) -> Cell:
     """Cell of text that links to a file next to the report, if there is one."""
-    return text if path is None else {"spans": [link(text, path)]}
+    return text if path is None else spans_cell(link(text, path))
 
 
 def lines_of(lines: Sequence[str]) -> Cell:
@@ -85,7 +165,7 @@ def verdict_badge(verdict: str, strength: str | None = None) -> Cell:
     return badge(verdict, {"PASS": passed, "NOT REFUTED": passed, "FAIL": "bad"}.get(verdict, "unsure"))
 
 
-def paragraph(text: str | list[dict[str, str]]) -> Block:
+def paragraph(text: str | list[Span]) -> Block:
     """Running text."""
     return {"kind": "text", "spans": _spans(text)}
 
@@ -105,7 +185,7 @@ def bullets(items: Sequence[str]) -> Block:
     return {"kind": "list", "items": list(items)}
 
 
-def fact_list(pairs: Sequence[tuple[str, Any]]) -> Block:
+def fact_list(pairs: Sequence[tuple[str, str | list[Span]]]) -> Block:
     """List of terms, each with its text or spans."""
     return {"kind": "facts", "pairs": [{"term": term, "spans": _spans(content)} for term, content in pairs]}
 
@@ -134,12 +214,12 @@ def table_block(
       widths: of the columns on paper, relative to each other.
       narrow: no wider than its content.
     """
-    cells = [[{"spans": [span(cell)]} if isinstance(cell, str) else cell for cell in row] for row in rows]
+    cells = [[spans_cell(span(cell)) if isinstance(cell, str) else cell for cell in row] for row in rows]
     words = [json.dumps(cell, ensure_ascii=False) for row in cells for cell in row]
     return {
         "kind": "table",
         "caption": caption,
-        "columns": [{"title": c, "align": "left", "role": ""} if isinstance(c, str) else c for c in columns],
+        "columns": [ColumnOfTable(title=c, align="left", role="") if isinstance(c, str) else c for c in columns],
         "rows": cells,
         "groups": [{"title": title, "span": count} for title, count in groups or []],
         "widths": widths or [1.0] * len(columns),
@@ -183,7 +263,7 @@ def file_name(words: str) -> str:
     return plain.strip("-.")[:100].strip("-.")
 
 
-def name_images(sections: list[dict[str, Any]]) -> None:
+def name_images(sections: list[Section]) -> None:
     """Makes the names of all images unique: a later one of the same name gets a number."""
     seen: set[str] = set()
     for section in sections:
@@ -196,31 +276,31 @@ def name_images(sections: list[dict[str, Any]]) -> None:
                 seen.add(image["name"])
 
 
-def shared_facts(audits: Sequence[Audit], asked: Sequence[tuple[str, Callable[[Audit], str]]], caption: str) -> list[Block]:
+def shared_facts(audits: Sequence[Audit], terms: Sequence[tuple[str, Callable[[Audit], str]]], caption: str) -> list[Block]:
     """List of the facts that all audits share, and a table of those that differ, one row per audit (long texts by groups).
 
     Args:
       audits: at least one.
-      asked: (term, audit -> text); a term without text for any audit is omitted.
+      terms: (term, audit -> text); a term without text for any audit is omitted.
       caption: of the table.
     """
-    said = [(term, [get(audit) for audit in audits]) for term, get in asked]
-    facts: list[tuple[str, Any]] = [(term, values[0]) for term, values in said if any(values) and len(set(values)) == 1]
-    differing = [(term, values) for term, values in said if len(set(values)) > 1]
+    texts = [(term, [get(audit) for audit in audits]) for term, get in terms]
+    facts = [(term, values[0]) for term, values in texts if any(values) and len(set(values)) == 1]
+    differing = [(term, values) for term, values in texts if len(set(values)) > 1]
     short = [(term, values) for term, values in differing if max(map(len, values)) <= _LONGEST_IN_TABLE]
     for term, values in differing:
         for value in dict.fromkeys(values) if (term, values) not in short else ():
             holders = [a["label"] for a, v in zip(audits, values, strict=True) if v == value]
             facts.append((f"{term} ({', '.join(holders)})", value))
-    found = [fact_list(facts)] if facts else []
+    blocks = [fact_list(facts)] if facts else []
     if not short:
-        return found
+        return blocks
     columns = ["Audit", *(right(term) if len(max(v, key=len)) <= 8 else term for term, v in short)]
     rows = [[audit["label"], *(values[index] or NONE for _, values in short)] for index, audit in enumerate(audits)]
     widths = [1.4] + [min(3.0, max(0.8, max(map(len, values)) / 14)) for _, values in short]
-    return [*found, table_block(caption, columns, rows, widths=widths)]
+    return [*blocks, table_block(caption, columns, rows, widths=widths)]
 
 
-def pair_rows(mapping: dict[str, Any]) -> list[list[Cell]]:
+def pair_rows(mapping: Mapping[str, object]) -> list[list[Cell]]:
     """Rows of a table of names and values."""
     return [[str(key), code_cell(plain(value))] for key, value in mapping.items()]

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
 
-from bandana.audits.documents.comparison import Comparison
+from bandana.audits.documents.audit import Role
+from bandana.audits.documents.comparison import AuditChange, CellChange, ComparedAudit, ComparedCell, Comparison, Status
 from bandana.audits.reporting import origin
 from bandana.audits.reporting.blocks import (
     Block,
     Cell,
+    Section,
     badge,
     code_block,
     code_cell,
@@ -25,12 +26,12 @@ from bandana.audits.reporting.blocks import (
 )
 from bandana.audits.reporting.figures import regret_plots
 from bandana.audits.reporting.figures.drawing import ROLES
-from bandana.audits.reporting.kinds import KINDS, Document, Kind
+from bandana.audits.reporting.kinds import KINDS, Kind
 from bandana.audits.reporting.numbers import NONE, number, symbol_of
 from bandana.audits.reporting.sections.power import factor_of
 
 _TONES = {"new": "unsure", "gone": "unsure", "changed": "unsure", "same": "quiet"}
-_STATUS = ("new", "gone", "changed", "same")
+_STATUS: tuple[Status, ...] = ("new", "gone", "changed", "same")
 _FIGURE_ROWS = 12
 _DIGITS = 16
 
@@ -47,24 +48,26 @@ _GLOSSARY = {
 """Terms of a comparison, each with its meaning."""
 
 
-def headline(document: Document) -> tuple[str, str]:
+def headline(document: Comparison) -> tuple[str, str]:
     """Tone of a comparison's head, bad if a verdict became worse; and one sentence that counts the changes."""
     worse = sum(audit["is_worse"] for audit in document["audits"])
-    said = [f"{worse} verdict{'s' if worse != 1 else ''} became worse."] if worse else []
-    for name in ("audits", "cells"):
-        counts = Counter(item["status"] for item in document[name])
+    sentences = [f"{worse} verdict{'s' if worse != 1 else ''} became worse."] if worse else []
+    items: tuple[tuple[str, Sequence[AuditChange | CellChange]], ...]
+    items = ("Audits", document["audits"]), ("Cells", document["cells"])
+    for name, changes in items:
+        counts = Counter(change["status"] for change in changes)
         if counts:
             shown = ", ".join(f"{counts[status]} {status}" for status in _STATUS if counts[status])
-            said.append(f"{name.capitalize()}: {shown}.")
+            sentences.append(f"{name}: {shown}.")
     compared = [cell["difference"] for cell in document["cells"] if cell["difference"] is not None]
     if compared:
-        said.append(f"Final regret: {sum(d['is_resolved'] for d in compared)} of {len(compared)} differences resolved.")
-    return "bad" if worse else "quiet", " ".join(said) or "Neither run has an audit or a benchmark."
+        sentences.append(f"Final regret: {sum(d['is_resolved'] for d in compared)} of {len(compared)} differences resolved.")
+    return "bad" if worse else "quiet", " ".join(sentences) or "Neither run has an audit or a benchmark."
 
 
-def sections(document: Document) -> list[dict[str, Any]]:
+def sections(document: Comparison) -> list[Section]:
     """Sections of a comparison, in reading order; see `content.sections`."""
-    plan: list[tuple[str, str, Callable[[Document], list[Block]]]] = [
+    plan: list[tuple[str, str, Callable[[Comparison], list[Block]]]] = [
         ("glance", "The two runs", _runs),
         ("audits", "1  Audits", _audits),
         ("regret", "2  Final regret", _regret),
@@ -75,10 +78,11 @@ def sections(document: Document) -> list[dict[str, Any]]:
     return [{"id": key, "part": "appendix", "title": title, "blocks": write(document)} for key, title, write in plan]
 
 
-def _runs(document: Document) -> list[Block]:
+def _runs(document: Comparison) -> list[Block]:
     runs = document["runs"]
+    sides = ("before", runs["before"]), ("after", runs["after"])
     columns = ["Run", "Title", "Suite", "Computed", "SHA-256 of all numbers, begins"]
-    rows = [
+    rows: list[list[Cell]] = [
         [
             name,
             run["title"],
@@ -86,7 +90,7 @@ def _runs(document: Document) -> list[Block]:
             origin.time_of(run["created"]) if run["created"] else origin.NOT_RECORDED,
             code_cell(run["evidence"][:_DIGITS]),
         ]
-        for name, run in runs.items()
+        for name, run in sides
     ]
     same = runs["before"]["evidence"] == runs["after"]["evidence"]
     return [
@@ -97,7 +101,7 @@ def _runs(document: Document) -> list[Block]:
     ]  # fmt: skip
 
 
-def _audits(document: Document) -> list[Block]:
+def _audits(document: Comparison) -> list[Block]:
     audits = document["audits"]
     if not audits:
         return [paragraph("Neither run has an audit.")]
@@ -139,20 +143,20 @@ def _audits(document: Document) -> list[Block]:
     return blocks
 
 
-def _main(role: str, side: dict[str, Any]) -> str:
+def _main(role: Role, side: ComparedAudit) -> str:
     value = side["main"][role]
     if value is None:
         return NONE
     return f"{symbol_of(side['quantity'])} {'≥' if role == 'measured' else '='} {number(value)}"
 
 
-def _pair(before: Any, after: Any, words: Callable[[Any], str]) -> str:
+def _pair(before: ComparedAudit | None, after: ComparedAudit | None, words: Callable[[ComparedAudit], str]) -> str:
     """Text "before → after", or one value if both agree or only one exists."""
-    told = [words(side) for side in (before, after) if side is not None]
-    return " → ".join(dict.fromkeys(told))
+    sides = [words(side) for side in (before, after) if side is not None]
+    return " → ".join(dict.fromkeys(sides))
 
 
-def _regret(document: Document) -> list[Block]:
+def _regret(document: Comparison) -> list[Block]:
     cells = document["cells"]
     if not cells:
         return [paragraph("Neither run has a benchmark.")]
@@ -160,13 +164,13 @@ def _regret(document: Document) -> list[Block]:
     compared = [cell for cell in cells if cell["difference"] is not None]
     for start in range(0, len(compared), _FIGURE_ROWS):
         part = compared[start : start + _FIGURE_ROWS]
-        said = "; ".join(f"{cell['label']}: {_difference(cell)}" for cell in part)
+        words = "; ".join(f"{cell['label']}: {_difference(cell)}" for cell in part)
         blocks.append(
             figure_block(
                 "difference of final regret",
                 "Difference of final regret, after minus before, with its 95 % interval. Filled: resolved; hollow: not "
                 "resolved.",
-                [(regret_plots.differences(part), f"Differences of final regret. {said}.")],
+                [(regret_plots.differences(part), f"Differences of final regret. {words}.")],
                 size="medium",
             )
         )
@@ -188,23 +192,23 @@ def _regret(document: Document) -> list[Block]:
     return [*blocks, table_block(caption, columns, rows, widths=[2, 1.1, 1, 1, 2, 1.4, 2.4])]
 
 
-def _final(side: dict[str, Any] | None) -> str:
+def _final(side: ComparedCell | None) -> str:
     if side is None:
         return NONE
     return "withheld" if side["final_mean"] is None else number(float(side["final_mean"]))
 
 
-def _difference(cell: dict[str, Any]) -> str:
-    found = cell["difference"]
-    if found is None:
+def _difference(cell: CellChange) -> str:
+    change = cell["difference"]
+    if change is None:
         return NONE
-    return f"{number(float(found['mean']))} ({number(float(found['low']))} to {number(float(found['high']))})"
+    return f"{number(float(change['mean']))} ({number(float(change['low']))} to {number(float(change['high']))})"
 
 
-def _settings(document: Document) -> list[Block]:
+def _settings(document: Comparison) -> list[Block]:
     if not document["settings"]:
         return [paragraph("No differences: the same data, seeds, software, machine, code and commands.")]
-    rows = [[row["name"], *(_text(row[side]) for side in ("before", "after"))] for row in document["settings"]]
+    rows = [[row["name"], *map(_text, (row["before"], row["after"]))] for row in document["settings"]]
     columns = ["Setting", "Before", "After"]
     return [table_block("Settings that differ; all others are the same.", columns, rows, widths=[1.2, 2, 2])]
 
@@ -215,21 +219,21 @@ def _text(value: str | None) -> Cell:
     return lines_of(value.splitlines()) if "\n" in value else {"spans": [span(value, "code")]}
 
 
-def _spec(document: Document) -> list[Block]:
+def _spec(document: Comparison) -> list[Block]:
     if not document["spec_diff"]:
         return [paragraph("Both runs have the same specification.")]
     return [paragraph("Lines of the first run begin with −, lines of the second with +."), code_block(document["spec_diff"])]
 
 
-def _evidence(document: Document) -> list[Block]:
-    found = document["evidence"]
-    files = "evidence file is" if found["n_same"] == 1 else "evidence files are"
-    said = f"{number(found['n_same'])} {files} the same in both runs."
-    if not found["files"]:
-        return [paragraph(f"{said} No other file is listed.")]
+def _evidence(document: Comparison) -> list[Block]:
+    evidence = document["evidence"]
+    files = "evidence file is" if evidence["n_same"] == 1 else "evidence files are"
+    count = f"{number(evidence['n_same'])} {files} the same in both runs."
+    if not evidence["files"]:
+        return [paragraph(f"{count} No other file is listed.")]
     rows = [
-        [code_cell(file["path"]), *(code_cell((file[side] or NONE)[:_DIGITS]) for side in ("before", "after"))]
-        for file in found["files"]
+        [code_cell(file["path"]), *(code_cell((sha256 or NONE)[:_DIGITS]) for sha256 in (file["before"], file["after"]))]
+        for file in evidence["files"]
     ]
     caption = (
         "Files that differ. Results are named by the content that they were computed from: a file in one run only was "
@@ -237,11 +241,12 @@ def _evidence(document: Document) -> list[Block]:
         "different results. The hashes omit who computed a file and when. The JSON file of this report has all digits."
     )
     columns = ["File", "SHA-256 before, begins", "SHA-256 after, begins"]
-    return [paragraph(said), table_block(caption, columns, rows, widths=[2, 1, 1])]
+    return [paragraph(count), table_block(caption, columns, rows, widths=[2, 1, 1])]
 
 
-def _times(document: Document) -> list[tuple[str, str | None]]:
-    return [(f"$.runs.{name}.created", run["created"]) for name, run in document["runs"].items()]
+def _times(document: Comparison) -> list[tuple[str, str | None]]:
+    runs = document["runs"]
+    return [("$.runs.before.created", runs["before"]["created"]), ("$.runs.after.created", runs["after"]["created"])]
 
 
 COMPARISON = "bandana/comparison/2"

@@ -5,13 +5,14 @@ from __future__ import annotations
 import string
 from collections import Counter
 from collections.abc import Callable
-from typing import Any
 
-from bandana.audits.documents.report import Report
+from bandana.audits.documents.audit import Audit, ChargedEvent
+from bandana.audits.documents.fields import present
+from bandana.audits.documents.report import Environment, Report
 from bandana.audits.reporting import origin
 from bandana.audits.reporting.blocks import (
-    Audit,
     Block,
+    Section,
     badge,
     bullets,
     code_block,
@@ -29,7 +30,7 @@ from bandana.audits.reporting.blocks import (
     verdict_badge,
 )
 from bandana.audits.reporting.document import REPORT, broken_order, contradictions_of_report, has_ledger, times_of_report
-from bandana.audits.reporting.kinds import KINDS, Document, Kind
+from bandana.audits.reporting.kinds import KINDS, Kind
 from bandana.audits.reporting.numbers import NONE, number, unit_of
 from bandana.audits.reporting.sections.checklist import checklist
 from bandana.audits.reporting.sections.counterexamples import deterministic
@@ -41,7 +42,7 @@ from bandana.audits.reporting.sections.strength import is_secure, promise_of, st
 from bandana.audits.reporting.sections.summary import glossary, main_number, summary
 from bandana.audits.reporting.sections.utility import utility
 
-_Planned = tuple[str, str, Callable[[Document], list[Block]], bool]
+_Planned = tuple[str, str, Callable[[Report], list[Block]], bool]
 """Id, title and writer of a section, and whether the report has it."""
 
 _VERDICTS = {
@@ -79,7 +80,7 @@ _RISKS = ("Timing, memory and other side channels are outside the claim and were
 """Risks that no audit covers."""
 
 
-def sections(document: Document) -> list[dict[str, Any]]:
+def sections(document: Report) -> list[Section]:
     """Sections of a report, in reading order: pages that everybody reads, then an appendix; none is empty.
 
     Returns:
@@ -108,39 +109,39 @@ def sections(document: Document) -> list[dict[str, Any]]:
         ("evidence", "Evidence", _evidence, True),
         ("glossary", "How to read the numbers", glossary, has_audits),
     ]
-    found = []
+    written: list[Section] = []
     for part, marks, plan in (("main", "12345", main), ("appendix", string.ascii_uppercase, appendix)):
-        written = [(key, title, write) for key, title, write, is_in in plan if is_in]
-        found += [
+        planned = [(key, title, write) for key, title, write, is_in in plan if is_in]
+        written += [
             {"id": key, "part": part, "title": f"{mark}  {title}", "blocks": write(document)}
-            for mark, (key, title, write) in zip(marks, written, strict=False)
+            for mark, (key, title, write) in zip(marks, planned, strict=False)
         ]
-    return found
+    return written
 
 
-def headline(document: Document) -> tuple[str, str]:
+def headline(document: Report) -> tuple[str, str]:
     """Tone of a report's head, and one sentence that counts all verdicts; green only if all promises are strong and kept."""
     counts = Counter(audit["verdict"] for audit in document["audits"])
     total = counts.total()
-    worse = sum(row["is_worse"] for row in (document["regressions"] or {"rows": ()})["rows"])
+    worse = 0 if document["regressions"] is None else sum(row["is_worse"] for row in document["regressions"]["rows"])
     more = f" {worse} regression{'s' if worse > 1 else ''} against an earlier run." if worse else ""
     if not total:
         return "quiet", f"No audit: whether a promise is kept was not tested.{more}"
     worst = next(verdict for verdict in ("FAIL", "INCONCLUSIVE", "NOT REFUTED", "PASS") if counts[verdict])
-    said = ", ".join(f"{counts[v]} {v}" for v in ("PASS", "NOT REFUTED", "INCONCLUSIVE", "FAIL") if counts[v])
+    verdicts = ", ".join(f"{counts[v]} {v}" for v in ("PASS", "NOT REFUTED", "INCONCLUSIVE", "FAIL") if counts[v])
     rated = strength_line(document)
     passed = "good" if rated is not None and rated[0] == "good" else "quiet"
     tone = {"FAIL": "bad", "INCONCLUSIVE": "unsure"}.get(worst, passed)
-    return tone, f"{total} audit{'s' if total > 1 else ''}: {said}.{more}"
+    return tone, f"{total} audit{'s' if total > 1 else ''}: {verdicts}.{more}"
 
 
-def strength(document: Document) -> dict[str, str] | None:
+def strength(document: Report) -> dict[str, str] | None:
     """Line of a report's head that rates its weakest promise, apart from all verdicts; None of a catalog or without one."""
-    found = None if document["kind"] == "catalog" else strength_line(document)
-    return None if found is None else {"tone": found[0], "text": found[1]}
+    line = None if document["kind"] == "catalog" else strength_line(document)
+    return None if line is None else {"tone": line[0], "text": line[1]}
 
 
-def _scope(document: Document) -> list[Block]:
+def _scope(document: Report) -> list[Block]:
     audits, environments = document["audits"], document["environments"]
     if audits:
         blocks = shared_facts(
@@ -166,7 +167,7 @@ def _scope(document: Document) -> list[Block]:
     return blocks
 
 
-def _data(environment: dict[str, Any]) -> list[Block]:
+def _data(environment: Environment) -> list[Block]:
     actions, means = environment["actions"], environment["means"]
     facts = fact_list(
         [
@@ -184,31 +185,31 @@ def _data(environment: dict[str, Any]) -> list[Block]:
     return [facts, table_block(caption, columns, rows, narrow=True)]
 
 
-def _mechanism(document: Document) -> list[Block]:
+def _mechanism(document: Report) -> list[Block]:
     audits = [audit for audit in document["audits"] if has_ledger(audit)]
     without = [audit["label"] for audit in document["audits"] if not has_ledger(audit)]
-    said: list[Block] = []
+    blocks: list[Block] = []
     if without:
-        said.append(
+        blocks.append(
             paragraph(
                 f"No ledger to account: {', '.join(without)}. A plain function shows its actions but not its noise. "
                 "Without an accounted number, the report compares the claim with the measurement."
             )
         )
     if audits:
-        said += _accounts(audits)
-    said += [
+        blocks += _accounts(audits)
+    blocks += [
         paragraph(
             "From µ to ε: a µ-GDP mechanism is (ε, δ)-differentially private for every ε ≥ 0 with the δ below, where Φ "
             "is the distribution function of N(0, 1)."
         ),
         code_block("δ = Φ(−ε/µ + µ/2) − exp(ε) Φ(−ε/µ − µ/2)"),
     ]
-    return said
+    return blocks
 
 
 def _accounts(audits: list[Audit]) -> list[Block]:
-    said = shared_facts(
+    blocks = shared_facts(
         audits,
         [
             ("Accountant", lambda a: a["accountant"]["method"]),
@@ -221,7 +222,7 @@ def _accounts(audits: list[Audit]) -> list[Block]:
     for formula in formulas:
         holders = [a["label"] for a in audits if a["accountant"]["formula"] == formula]
         of = "" if len(formulas) == 1 else f" of {', '.join(holders)}"
-        said += [paragraph(f"The composition{of}:"), code_block(formula)]
+        blocks += [paragraph(f"The composition{of}:"), code_block(formula)]
     rows = [
         [
             audit["label"],
@@ -235,7 +236,7 @@ def _accounts(audits: list[Audit]) -> list[Block]:
         for audit in audits
         for event in audit["accountant"]["events"]
     ]
-    said.append(
+    blocks.append(
         table_block(
             "Releases that the worst record pays for. Noise multiplier: noise scale divided by sensitivity. The last two "
             "columns compose all rows of one audit: in the quantity of its claim, and as ε at the audit's δ. They are of "
@@ -247,15 +248,16 @@ def _accounts(audits: list[Audit]) -> list[Block]:
         if rows
         else paragraph("No value was released, so nothing was charged.")
     )
-    return said
+    return blocks
 
 
-def _price(event: dict[str, Any]) -> str:
-    named = [f"{symbol} = {number(event[key])}" for key, symbol in (("mu", "µ"), ("epsilon", "ε")) if event[key] is not None]
-    return named[0] if named else NONE
+def _price(event: ChargedEvent) -> str:
+    if event["mu"] is not None:
+        return f"µ = {number(event['mu'])}"
+    return NONE if event["epsilon"] is None else f"ε = {number(event['epsilon'])}"
 
 
-def _reasons(document: Document) -> list[Block]:
+def _reasons(document: Report) -> list[Block]:
     audits, people = document["audits"], document["people"]["count"]
     rows = [
         [
@@ -283,26 +285,26 @@ def _reasons(document: Document) -> list[Block]:
     ]
 
 
-def _regressions(document: Document) -> list[Block]:
-    found = document["regressions"]
-    said = [paragraph(f"Compared with: {found['baseline']}.")]
-    if not found["rows"]:
-        return [*said, paragraph("This run has no cell or audit in common with the earlier one, so nothing was compared.")]
+def _regressions(document: Report) -> list[Block]:
+    gate = present(document["regressions"])
+    head = paragraph(f"Compared with: {gate['baseline']}.")
+    if not gate["rows"]:
+        return [head, paragraph("This run has no cell or audit in common with the earlier one, so nothing was compared.")]
     rows = [
         [
             row["label"],
             row["quantity"],
-            *(NONE if row[when] is None else plain(row[when]) for when in ("before", "now")),
+            *(NONE if value is None else plain(value) for value in (row["before"], row["now"])),
             badge("WORSE", "bad") if row["is_worse"] else "not worse",
             row["text"],
         ]
-        for row in found["rows"]
+        for row in gate["rows"]
     ]
     columns = ["Cell or audit", "Number", right("Then"), right("Now"), "Outcome", "Rule"]
-    return [*said, table_block("Comparison with the earlier run", columns, rows, widths=[2, 1.6, 1.1, 1.1, 1.3, 3])]
+    return [head, table_block("Comparison with the earlier run", columns, rows, widths=[2, 1.6, 1.1, 1.1, 1.3, 3])]
 
 
-def _reproduce(document: Document) -> list[Block]:
+def _reproduce(document: Report) -> list[Block]:
     blocks: list[Block] = []
     if document["commands"]:
         blocks += [heading("Commands"), code_block("\n".join(document["commands"]))]
@@ -325,7 +327,7 @@ def _reproduce(document: Document) -> list[Block]:
     return [*blocks, *origin.section(document["provenance"])]
 
 
-def _evidence(document: Document) -> list[Block]:
+def _evidence(document: Report) -> list[Block]:
     evidence = document["evidence"]
     return [
         fact_list(
@@ -334,7 +336,11 @@ def _evidence(document: Document) -> list[Block]:
                 ("SHA-256 over its numbers", [span(evidence["numbers"], "code")]),
             ]
         ),
-        *([paragraph(_NO_HASH)] if (document["benchmark"] or {"withheld": None})["withheld"] is not None else []),
+        *(
+            [paragraph(_NO_HASH)]
+            if document["benchmark"] is not None and document["benchmark"]["withheld"] is not None
+            else []
+        ),
         table_block(
             "Evidence files. A file with another hash is not the one that this report is based on. The hash over the "
             "numbers omits who computed a file and when: repeating the computation gives the same hash. The JSON file of "

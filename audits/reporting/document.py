@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
+from bandana.audits.documents.audit import Audit, Main, Role
+from bandana.audits.documents.benchmark import Benchmark, BenchmarkCell
 from bandana.audits.documents.form import first_mistake
+from bandana.audits.documents.provenance import Installation, ReportProvenance
+from bandana.audits.documents.report import Report
 from bandana.audits.reporting.kinds import KINDS, Contradiction, Document, Kind
 
 REGRET = ("mean", "low", "high", "final_mean", "final_low", "final_high", "final_quantiles")
@@ -19,7 +23,7 @@ TOLERANCE = 1e-6  # relative: two ways to compute one number may differ by round
 REPORT = "bandana/report/11"
 
 
-def kind_of(document: Document) -> Kind:
+def kind_of(document: Document) -> Kind[Any]:
     """The kind that a document's field `schema` names, or that of reports."""
     return next((kind for kind in KINDS.values() if kind.schema == document.get("schema")), KINDS["report"])
 
@@ -52,17 +56,17 @@ def _check_document(document: Document) -> None:
     mistake = first_mistake(kind_of(document).form, document)
     if mistake is not None:
         raise _error(*mistake)
-    for path, found, reason in _contradictions(document):
-        raise _error(path, found, reason)
+    for path, value, reason in _contradictions(document):
+        raise _error(path, value, reason)
 
 
-def has_ledger(audit: dict[str, Any]) -> bool:
-    """Whether the audited algorithm has a ledger; a plain function has none."""
+def has_ledger(audit: Audit) -> bool:
+    """True if the audited algorithm has a ledger; a plain function has none."""
     numbers = (audit["main"], audit["mu"], audit["epsilon"])
     return bool(audit["accountant"]["events"]) or any(three["accounted"] is not None for three in numbers)
 
 
-def broken_order(audit: dict[str, Any]) -> list[str]:
+def broken_order(audit: Audit) -> list[str]:
     """Violations of claimed >= accounted >= measured; null numbers are not compared.
 
     The measured number is compared in every quantity, the accounted one with the claim only in the main quantity, at both
@@ -70,19 +74,22 @@ def broken_order(audit: dict[str, Any]) -> list[str]:
     """
     test = audit["measurement"]["test_budget"]
     mains = [("", audit["main"])] + ([] if test is None else [("at the test budget, ", test["main"])])
-    compared = [(where, main["quantity"], main, ("claimed", "accounted")) for where, main in mains]
-    rest = [*mains, ("", {"quantity": "mu", **audit["mu"]}), ("", {"quantity": "epsilon", **audit["epsilon"]})]
-    for pair in (("accounted", "measured"), ("claimed", "measured")):
-        compared += [(where, three["quantity"], three, pair) for where, three in rest]
+    rest = [*mains, ("", Main(quantity="mu", **audit["mu"])), ("", Main(quantity="epsilon", **audit["epsilon"]))]
+    compared: list[tuple[list[tuple[str, Main]], Role, Role]] = [
+        (mains, "claimed", "accounted"),
+        (rest, "accounted", "measured"),
+        (rest, "claimed", "measured"),
+    ]
     broken = []
-    for where, name, three, (above, below) in compared:
-        high, low = three[above], three[below]
-        if high is not None and low is not None and low > high * (1 + TOLERANCE) + 1e-12:
-            broken.append(f"{where}{below} {name} {low:.4g} exceeds {above} {name} {high:.4g}")
+    for threes, above, below in compared:
+        for where, three in threes:
+            name, high, low = three["quantity"], three[above], three[below]
+            if high is not None and low is not None and low > high * (1 + TOLERANCE) + 1e-12:
+                broken.append(f"{where}{below} {name} {low:.4g} exceeds {above} {name} {high:.4g}")
     return list(dict.fromkeys(broken))
 
 
-def _numbers(value: Any, path: str) -> Iterator[tuple[str, float]]:
+def _numbers(value: object, path: str) -> Iterator[tuple[str, float]]:
     if isinstance(value, float):
         yield path, value
     elif isinstance(value, dict):
@@ -101,7 +108,7 @@ def _contradictions(document: Document) -> Iterator[Contradiction]:
     yield from kind.contradictions(document)
 
 
-def contradictions_of_report(document: Document) -> Iterator[Contradiction]:
+def contradictions_of_report(document: Report) -> Iterator[Contradiction]:
     """Every field of a report that contradicts others."""
     environments = document["environments"]
     for index, environment in enumerate(environments):
@@ -119,12 +126,12 @@ def contradictions_of_report(document: Document) -> Iterator[Contradiction]:
         if any(a >= b for a, b in pairwise(grid)):
             yield "$.benchmark.grid", grid, "must increase"
         known = {cell["label"] for cell in cells_of(document)}
-        for index, found in enumerate(document["benchmark"]["comparisons"]):
-            for side in ("cell", "other"):
-                if found[side] not in known:
-                    yield f"$.benchmark.comparisons[{index}].{side}", found[side], "must be the label of a cell"
+        for index, pair in enumerate(document["benchmark"]["comparisons"]):
+            for side, label in (("cell", pair["cell"]), ("other", pair["other"])):
+                if label not in known:
+                    yield f"$.benchmark.comparisons[{index}].{side}", label, "must be the label of a cell"
         for index, cell in enumerate(cells_of(document)):
-            yield from _contradictions_of_cell(cell, document, f"$.benchmark.cells[{index}]")
+            yield from _contradictions_of_cell(cell, document, document["benchmark"], f"$.benchmark.cells[{index}]")
     for index, audit in enumerate(document["audits"]):
         path = f"$.audits[{index}]"
         tradeoff, power = audit["tradeoff"], audit["power"]
@@ -141,15 +148,15 @@ def contradictions_of_report(document: Document) -> Iterator[Contradiction]:
                 yield f"{path}.verdict", audit["verdict"], f"contradicts the audit: {reason}"
 
 
-def times_of_report(document: Document) -> Iterator[tuple[str, str | None]]:
+def times_of_report(document: Report) -> Iterator[tuple[str, str | None]]:
     """Every time in a report with its path, but that of its last result."""
     made = document["provenance"]
-    places = [("$.provenance", made)]
+    places: list[tuple[str, ReportProvenance | Installation | None]] = [("$.provenance", made)]
     places += [(f"$.provenance.makers[{index}]", maker) for index, maker in enumerate(made["makers"])]
     places += [(f"$.audits[{index}].provenance", audit["provenance"]) for index, audit in enumerate(document["audits"])]
     for path, place in places:
         if place is not None:
-            yield from ((f"{path}.{name}", place[name]) for name in ("began", "ended"))
+            yield from ((f"{path}.began", place["began"]), (f"{path}.ended", place["ended"]))
 
 
 def _is_aware(moment: str) -> bool:
@@ -159,33 +166,38 @@ def _is_aware(moment: str) -> bool:
         return False
 
 
-def _contradictions_of_cell(cell: dict[str, Any], document: Document, path: str) -> Iterator[Contradiction]:
-    grid = document["benchmark"]["grid"]
+def _contradictions_of_cell(
+    cell: BenchmarkCell, document: Report, benchmark: Benchmark, path: str
+) -> Iterator[Contradiction]:
     labels = [environment["label"] for environment in document["environments"]]
     if cell["environment"] not in labels:
         yield f"{path}.environment", cell["environment"], f"must be one of {', '.join(labels)}"
-    yield from _unequal(cell, ("mean", "low", "high", "mu_spent", "bound", "lower_bound"), len(grid), "the grid", path)
-    for name in ("bound", "lower_bound"):
-        bound, text = cell[name], cell[f"{name}_text"]
+    yield from _unequal(
+        cell, ("mean", "low", "high", "mu_spent", "bound", "lower_bound"), len(benchmark["grid"]), "the grid", path
+    )
+    bounds = ("bound", cell["bound"], cell["bound_text"]), ("lower_bound", cell["lower_bound"], cell["lower_bound_text"])
+    for name, bound, text in bounds:
         if bound is not None and cell["mean"] is None:
             yield f"{path}.{name}", bound, "bounds a withheld regret, and may reveal it"
         if (bound is None) != (text is None):
             yield f"{path}.{name}_text", text, "must name the theorem of a bound, and be null without one"
-    hidden = [key for key in REGRET if cell[key] is None]
+    hidden = [key for key in REGRET if cell.get(key) is None]
     if hidden and len(hidden) < len(REGRET):
         yield f"{path}.{hidden[0]}", None, "is withheld, but other numbers of this cell's regret are shown"
-    if hidden and document["benchmark"]["withheld"] is None:
+    if hidden and benchmark["withheld"] is None:
         yield f"{path}.{hidden[0]}", None, "is withheld, but benchmark.withheld gives no reason"
 
 
-def _unequal(found: dict[str, Any], keys: tuple[str, ...], length: int, model: str, path: str) -> Iterator[Contradiction]:
+def _unequal(
+    lists: Mapping[str, object], keys: tuple[str, ...], length: int, model: str, path: str
+) -> Iterator[Contradiction]:
     """Lists of another length than their model; null is none."""
     for key in keys:
-        if found[key] is not None and len(found[key]) != length:
-            yield f"{path}.{key}", found[key], f"must have length {length}, as {model}"
+        if isinstance(values := lists[key], list) and len(values) != length:
+            yield f"{path}.{key}", values, f"must have length {length}, as {model}"
 
 
-def _contradictions_in(audit: dict[str, Any], path: str) -> Iterator[Contradiction]:
+def _contradictions_in(audit: Audit, path: str) -> Iterator[Contradiction]:
     measurement = audit["measurement"]
     failure = sum(bound["level"] for bound in measurement["bounds"])
     if failure > (1 - measurement["confidence"]) * (1 + TOLERANCE):
@@ -201,7 +213,7 @@ def _contradictions_in(audit: dict[str, Any], path: str) -> Iterator[Contradicti
             yield f"{path}.controls[{index}].caught", control["caught"], "contradicts expected and caught_by"
 
 
-def _against_pass(audit: dict[str, Any]) -> list[str]:
+def _against_pass(audit: Audit) -> list[str]:
     missed = [f"the planted fault {c['name']!r} was not caught" for c in audit["controls"] if not c["caught"]]
     if not audit["controls"]:
         missed.append("no planted fault was tried, so its power is unknown")
@@ -212,7 +224,7 @@ def _against_pass(audit: dict[str, Any]) -> list[str]:
     return missed + broken_order(audit)
 
 
-def cells_of(document: Document) -> list[dict[str, Any]]:
+def cells_of(document: Report) -> list[BenchmarkCell]:
     """Cells of the benchmark, if there is one."""
     return [] if document["benchmark"] is None else document["benchmark"]["cells"]
 

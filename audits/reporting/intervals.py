@@ -50,8 +50,8 @@ def mean_interval(values: ArrayLike) -> Mean:
         low, high = np.quantile(_resamples(n) @ flat, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
         # Sums of equal values differ in their last bits: their interval is the value.
         is_one = np.ptp(flat, axis=0) == 0
-        found = (np.where(is_one, flat[0], end).reshape(mean.shape) for end in (mean.ravel(), low, high))
-        return Mean(*found)
+        ends = (np.where(is_one, flat[0], end).reshape(mean.shape) for end in (mean.ravel(), low, high))
+        return Mean(*ends)
     half = student_quantile(n - 1) * rows.std(axis=0, ddof=1) / math.sqrt(n)
     return Mean(mean, mean - half, mean + half)
 
@@ -70,8 +70,8 @@ def paired_interval(values: ArrayLike, others: ArrayLike) -> Mean:
 
 def share_interval(count: int, n: int) -> Mean:
     """Share of `count` among n independent replications, with its 95 % interval of Clopper and Pearson (1934)."""
-    found = binomtest(count, n).proportion_ci(LEVEL, "exact")
-    return Mean(count / n, float(found.low), float(found.high))
+    interval = binomtest(count, n).proportion_ci(LEVEL, "exact")
+    return Mean(count / n, float(interval.low), float(interval.high))
 
 
 def unpaired_interval(before: Mean, n_before: int, after: Mean, n_after: int) -> Mean:
@@ -120,7 +120,7 @@ def caution(values: ArrayLike) -> str | None:
 
 
 def words(replications: int) -> str:
-    """How the interval of so many replications is made."""
+    """Method of the interval over so many replications, in words."""
     if replications == 1:
         return "one replication, without an interval"
     how = "Student's t" if replications < FEW else "bootstrap percentiles"

@@ -4,15 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeVar
 
-Document = dict[str, Any]
+from typing_extensions import ReadOnly, TypedDict
+
+from bandana.audits.reporting.blocks import Section
+
+
+class Document(TypedDict):
+    """Fields that documents of every kind have."""
+
+    schema: ReadOnly[str]
+    kind: ReadOnly[str]
+    title: ReadOnly[str]
+    suite: ReadOnly[str]
+    created: ReadOnly[str | None]
+
+
+D = TypeVar("D")
 Contradiction = tuple[str, object, str]
 """Path and value of a field that contradicts others, and why."""
 
 
 @dataclass(frozen=True)
-class Kind:
+class Kind(Generic[D]):
     """A kind of document, of one version of its format.
 
     Attributes:
@@ -29,12 +44,12 @@ class Kind:
     schema: str
     form: type
     kickers: Mapping[str, str]
-    headline: Callable[[Document], tuple[str, str]]
-    sections: Callable[[Document], list[Document]]
-    strength: Callable[[Document], dict[str, str] | None] = lambda document: None
-    times: Callable[[Document], Iterable[tuple[str, str | None]]] = lambda document: ()
-    contradictions: Callable[[Document], Iterable[Contradiction]] = lambda document: ()
+    headline: Callable[[D], tuple[str, str]]
+    sections: Callable[[D], list[Section]]
+    strength: Callable[[D], dict[str, str] | None] = lambda document: None
+    times: Callable[[D], Iterable[tuple[str, str | None]]] = lambda document: ()
+    contradictions: Callable[[D], Iterable[Contradiction]] = lambda document: ()
 
 
-KINDS: dict[str, Kind] = {}
+KINDS: dict[str, Kind[Any]] = {}
 """Name -> kind of document. A module that has one adds it here: import it before such documents are checked or rendered."""

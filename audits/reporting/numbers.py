@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+
+from bandana.audits.documents.report import Environment
 
 _UP = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 NONE = "–"
@@ -59,7 +60,7 @@ def kind_of(quantity: str) -> str:
     return next(kind for kind in (EPSILON, DIVERGENCE, MU, PURE, RHO) if quantity.startswith(kind))
 
 
-def unit_of(environments: Sequence[Mapping[str, Any]]) -> str:
+def unit_of(environments: Sequence[Environment]) -> str:
     """Unit of interaction in the plural: rounds, episodes, or both.
 
     >>> unit_of([{"unit": "rounds"}]), unit_of([{"unit": "episodes"}, {"unit": "rounds"}])

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bandana.audits.reporting import origin
-from bandana.audits.reporting.blocks import name_images
+from bandana.audits.reporting.blocks import Image, Section, name_images
 from bandana.audits.reporting.document import kind_of, validate
 from bandana.audits.reporting.figures.drawing import ROLES
 from bandana.audits.reporting.kinds import Document
@@ -99,7 +99,7 @@ def render_pdf(document: Document) -> bytes:
         return bytes(typst.compile(str(root / "report.typ"), root=folder, format="pdf", ignore_system_fonts=True))
 
 
-def _images(sections: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _images(sections: list[Section]) -> list[Image]:
     """Images of all figures, in reading order."""
     return [image for section in sections for block in section["blocks"] for image in block.get("images", ())]
 
@@ -130,13 +130,13 @@ def _page(document: Document) -> dict[str, Any]:
     }
 
 
-def _sections(document: Document) -> list[dict[str, Any]]:
+def _sections(document: Document) -> list[Section]:
     """Copy of the sections; page, PDF and figures of one document draw its figures once."""
     return copy.deepcopy(_sections_of(json.dumps(document)))
 
 
 @lru_cache(maxsize=1)
-def _sections_of(text: str) -> list[dict[str, Any]]:
+def _sections_of(text: str) -> list[Section]:
     document = json.loads(text)
     sections = kind_of(document).sections(document)
     name_images(sections)

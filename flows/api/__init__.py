@@ -1,1 +1,1 @@
-"""What `import bandana` offers: suites and audits called from Python, without any server."""
+"""Interface of `import bandana`: suites and audits called from Python, without any server."""

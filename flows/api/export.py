@@ -36,12 +36,12 @@ def export(result: Result, folder: Path, kinds: Sequence[str], **drawn: Any) -> 
     tables = {"cells": result.frame(), "curves": result.curves(), "comparisons": result.comparisons()}
     written: list[Path] = []
     if "csv" in kinds:
-        for name, found in tables.items():
-            written.append(_write(folder / f"{name}.csv", found.to_csv(index=False).encode()))
+        for name, frame in tables.items():
+            written.append(_write(folder / f"{name}.csv", frame.to_csv(index=False).encode()))
     if "parquet" in kinds:
-        for name, found in {**tables, "replicates": result.curves(replicates=True)}.items():
+        for name, frame in {**tables, "replicates": result.curves(replicates=True)}.items():
             buffer = io.BytesIO()
-            _of_one_type(found).to_parquet(buffer, engine="pyarrow", index=False)
+            _of_one_type(frame).to_parquet(buffer, engine="pyarrow", index=False)
             written.append(_write(folder / f"{name}.parquet", buffer.getvalue()))
     if "latex" in kinds:
         spec = result.spec
@@ -64,8 +64,8 @@ def _write(path: Path, content: bytes) -> Path:
 
 def _of_one_type(frame: pd.DataFrame) -> pd.DataFrame:
     """Parquet knows columns of one type: those that hold text beside something else become text."""
-    found = frame.copy()
-    for name in found.columns:
-        if len({type(value) for value in found[name].dropna()}) > 1:
-            found[name] = found[name].map(str, na_action="ignore")
-    return found
+    table = frame.copy()
+    for name in table.columns:
+        if len({type(value) for value in table[name].dropna()}) > 1:
+            table[name] = table[name].map(str, na_action="ignore")
+    return table

@@ -19,6 +19,7 @@ from bandana.flows.api import pgf
 from bandana.flows.plan.cells import Cell
 from bandana.flows.plan.roles import Role
 from bandana.flows.results.comparisons import twin_of
+from bandana.flows.results.summaries import Summary
 from bandana.flows.texts.mistakes import SpecError
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ class Shown(Figure):
 
 def draw(
     cells: Sequence[Cell],
-    summaries: Mapping[str, dict[str, Any]],
+    summaries: Mapping[str, Summary],
     labels: Mapping[str, str],
     *,
     scale: str,
@@ -148,7 +149,7 @@ def _names(cells: Sequence[Cell], labels: Mapping[str, str]) -> dict[str, str]:
 def _panel(
     axes: Axes,
     cells: Sequence[Cell],
-    summaries: Mapping[str, dict[str, Any]],
+    summaries: Mapping[str, Summary],
     styles: Mapping[str, dict[str, Any]],
     names: Mapping[str, str],
     *,
@@ -165,7 +166,7 @@ def _panel(
         marks = _marks(x, place, is_log=is_log) if "marker" in style else []
         opacity = 0.16 if cell.role is Role.ALGORITHM else 0.07
         line = {"label": names[cell.name], "markevery": marks, "markeredgewidth": 0.7, **style}
-        drawing.draw_line(axes, x, curve, opacity=opacity, floor=floor, **line)
+        drawing.draw_line(axes, x, (curve["mean"], curve["low"], curve["high"]), opacity=opacity, floor=floor, **line)
     axes.set_xlabel(cells[0].environment.unit.removesuffix("s"))
     axes.set_ylabel("regret")
     first, last = (pick(curve["grid"][end] for curve in curves.values()) for pick, end in ((min, 0), (max, -1)))

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
+from bandana.audits.documents.audit import AuditEntry
 from bandana.audits.reporting.intervals import caution, paired_interval
 from bandana.flows.api import tables
 from bandana.flows.cells.audits import audit_entry, stored_audit
@@ -18,7 +19,7 @@ from bandana.flows.plan.cells import Cell
 from bandana.flows.plan.plan import Plan
 from bandana.flows.results import comparisons
 from bandana.flows.results.report_document import assemble, write
-from bandana.flows.results.summaries import summarize_cell
+from bandana.flows.results.summaries import Summary, summarize_cell
 from bandana.flows.texts.mistakes import SpecError, unknown
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ class Difference:
 
     @property
     def is_resolved(self) -> bool:
-        """Whether the interval excludes 0; one replication has no interval."""
+        """True if the interval excludes 0; one replication has no interval."""
         return self.replications > 1 and not self.low <= 0 <= self.high
 
     def __str__(self) -> str:
@@ -139,8 +140,8 @@ class Result:
         shown = {
             name: self._summaries[name]["finals"] for name, cell in self._cells.items() if cell.environment.shows("regret")
         }
-        found = comparisons.comparisons(self.cells, shown)
-        return pd.DataFrame(found, columns=["kind", "cell", "other", "mean", "low", "high"])
+        pairs = comparisons.comparisons(self.cells, shown)
+        return pd.DataFrame(pairs, columns=["kind", "cell", "other", "mean", "low", "high"])
 
     def plot(
         self,
@@ -224,15 +225,15 @@ class Result:
             )
 
     @cached_property
-    def _summaries(self) -> dict[str, dict[str, Any]]:
+    def _summaries(self) -> dict[str, Summary]:
         return {name: summarize_cell(cell, self._store) for name, cell in self._cells.items()}
 
     @cached_property
-    def _audits(self) -> dict[str, dict[str, Any]]:
-        found = {name: stored_audit(cell, self._store) for name, cell in self._cells.items()}
+    def _audits(self) -> dict[str, AuditEntry]:
+        outcomes = {name: stored_audit(cell, self._store) for name, cell in self._cells.items()}
         return {
             name: audit_entry(self._cells[name], outcome, is_anonymous=self._store.is_anonymous)
-            for name, outcome in found.items()
+            for name, outcome in outcomes.items()
             if outcome is not None
         }
 

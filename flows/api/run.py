@@ -96,9 +96,9 @@ def load(suite: str, *, data: str | Path | None = None) -> Result:
         known = sorted(path.parent.name for path in folder.suite("x").parent.glob("*/spec.yaml"))
         there = f"it has: {', '.join(known)}" if known else "it has none yet; run a spec first"
         raise SpecError(f"{folder.root} has no suite {suite!r}; {there}")
-    found = Result(Plan.of(pinned(load_spec(place), folder.root)), place.read_text(encoding="utf-8"), folder)
-    found.check_whole()
-    return found
+    result = Result(Plan.of(pinned(load_spec(place), folder.root)), place.read_text(encoding="utf-8"), folder)
+    result.check_whole()
+    return result
 
 
 def _open(data: str | Path | None) -> DataFolder:

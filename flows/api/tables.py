@@ -9,21 +9,21 @@ import numpy as np
 import pandas as pd
 
 from bandana.algorithms.environments.off_policy import DR, IPS, SNIPS
+from bandana.audits.documents.audit import AuditEntry
 from bandana.audits.reporting.intervals import caution, quantiles
 from bandana.flows.cells.play import benchmark_block
 from bandana.flows.folder.store import Store
 from bandana.flows.plan.cells import Cell
 from bandana.flows.plan.roles import Role
 from bandana.flows.results.comparisons import twin_of
+from bandana.flows.results.summaries import CURVES, Summary
 from bandana.flows.tracking.metrics import PRIVACY, numbers_of
 
 _ESTIMATES = (IPS, SNIPS, DR)
 _NUMBERS = ("claimed", "accounted", "measured")
 
 
-def frame(
-    cells: Sequence[Cell], summaries: Mapping[str, dict[str, Any]], audits: Mapping[str, dict[str, Any]]
-) -> pd.DataFrame:
+def frame(cells: Sequence[Cell], summaries: Mapping[str, Summary], audits: Mapping[str, AuditEntry]) -> pd.DataFrame:
     """A row for each cell, see `Result.frame`."""
     own = [cell for cell in cells if cell.role is Role.ALGORITHM]
     whose = {twin.name: cell.name for cell in own if (twin := twin_of(cell, cells)) is not None}
@@ -50,18 +50,19 @@ def frame(
         row |= _values(cell, summary) | _privacy(cell, summary, audits.get(cell.name))
         numbers = numbers_of(cell, summary).items()
         rows.append({metric.column: number.value for metric, number in numbers if metric.column not in row} | row)
-    found = pd.DataFrame(rows)
-    values = [name for name in _value_names() if name in found.columns]
+    table = pd.DataFrame(rows)
+    values = [name for name in _value_names() if name in table.columns]
     last = ["replications", *_regret_names(), *values, "delta", *_privacy_names(), "verdict"]
-    return found[[name for name in found.columns if name not in last] + last]
+    return table[[name for name in table.columns if name not in last] + last]
 
 
-def curves(cells: Sequence[Cell], summaries: Mapping[str, dict[str, Any]]) -> pd.DataFrame:
+def curves(cells: Sequence[Cell], summaries: Mapping[str, Summary]) -> pd.DataFrame:
     """A row for each cell and round, see `Result.curves`."""
     parts = []
     for cell in cells:
         summary, is_shown = summaries[cell.name], cell.environment.shows("regret")
-        shown = {name: summary[key] if is_shown else np.nan for name, key in _CURVES.items()}
+        regret = {"regret": summary["mean"], "low": summary["low"], "high": summary["high"]}
+        shown = {name: values if is_shown else np.nan for name, values in regret.items()}
         spent = summary["mu_spent"] if cell.is_private else np.nan
         parts.append(pd.DataFrame({**_about(cell), "round": summary["grid"], **shown, "mu_spent": spent}))
     return pd.concat(parts, ignore_index=True)
@@ -77,12 +78,9 @@ def replicates(cells: Sequence[Cell], store: Store) -> pd.DataFrame:
         played = [benchmark_block(block, store)[0] for block in cell.blocks()]
         regret, grid = np.concatenate([arrays["regret"] for arrays in played]), played[0]["grid"]
         replication, rounds = np.repeat(np.arange(len(regret)), len(grid)), np.tile(grid, len(regret))
-        found = {**_about(cell), "replication": replication, "round": rounds, "regret": regret.ravel()}
-        parts.append(pd.DataFrame(found))
+        columns_of_cell = {**_about(cell), "replication": replication, "round": rounds, "regret": regret.ravel()}
+        parts.append(pd.DataFrame(columns_of_cell))
     return pd.concat(parts[1:] or parts, ignore_index=True)
-
-
-_CURVES = {"regret": "mean", "low": "low", "high": "high"}
 
 
 def _about(cell: Cell) -> dict[str, str]:
@@ -93,10 +91,10 @@ def _regret_names() -> list[str]:
     return ["regret", "regret_low", "regret_high", "regret_q10", "regret_q50", "regret_q90", "caution"]
 
 
-def _regret(cell: Cell, summary: Mapping[str, Any]) -> dict[str, Any]:
+def _regret(cell: Cell, summary: Summary) -> dict[str, Any]:
     if not cell.environment.shows("regret"):
         return {**dict.fromkeys(_regret_names()[:-1], np.nan), "caution": "regret is withheld: the data are private"}
-    ends = [float(summary[name][-1]) for name in ("mean", "low", "high")]
+    ends = [float(summary[name][-1]) for name in CURVES]
     return dict(zip(_regret_names(), [*ends, *quantiles(summary["finals"]), caution(summary["finals"])], strict=True))
 
 
@@ -105,31 +103,31 @@ def _value_names() -> list[str]:
     return [*names, "value_effective_rounds"]
 
 
-def _values(cell: Cell, summary: Mapping[str, Any]) -> dict[str, Any]:
-    """What the final policy is worth by logged data; nothing elsewhere."""
+def _values(cell: Cell, summary: Summary) -> dict[str, Any]:
+    """Value of the final policy by logged data; nothing elsewhere."""
     values = summary["values"] if cell.environment.shows("regret") else {}
     if not values:
         return {}
-    found = {"value_effective_rounds": values["effective"]}
+    numbers = {"value_effective_rounds": values["effective"]}
     for estimate in _ESTIMATES:
         if estimate in values:
             ends = [values[estimate][name] for name in ("value", "low", "high")]
-            found |= dict(zip([f"value_{estimate}{end}" for end in ("", "_low", "_high")], ends, strict=True))
-    return found
+            numbers |= dict(zip([f"value_{estimate}{end}" for end in ("", "_low", "_high")], ends, strict=True))
+    return numbers
 
 
 def _privacy_names() -> list[str]:
     return [f"{quantity}_{name}" for quantity in ("mu", "epsilon") for name in _NUMBERS]
 
 
-def _privacy(cell: Cell, summary: Mapping[str, Any], audit: Mapping[str, Any] | None) -> dict[str, Any]:
+def _privacy(cell: Cell, summary: Summary, audit: AuditEntry | None) -> dict[str, Any]:
     """Claimed, accounted over the whole horizon, and measured by the audit; missing for what is not private."""
-    found: dict[str, Any] = {**dict.fromkeys(_privacy_names(), np.nan), "delta": np.nan, "verdict": None}
+    numbers: dict[str, Any] = {**dict.fromkeys(_privacy_names(), np.nan), "delta": np.nan, "verdict": None}
     if not cell.is_private:
-        return found
-    found["delta"] = cell.spec.audit.delta
-    found |= {metric.column: number.value for metric in PRIVACY if (number := metric.of(cell, summary)) is not None}
+        return numbers
+    numbers["delta"] = cell.spec.audit.delta
+    numbers |= {metric.column: number.value for metric in PRIVACY if (number := metric.of(cell, summary)) is not None}
     if audit is not None:
-        found |= {f"{quantity}_measured": audit[quantity]["measured"] for quantity in ("mu", "epsilon")}
-        found["verdict"] = audit["verdict"]
-    return found
+        numbers |= {f"{quantity}_measured": audit[quantity]["measured"] for quantity in ("mu", "epsilon")}
+        numbers["verdict"] = audit["verdict"]
+    return numbers

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from bandana.audits import evidence
+from bandana.audits.documents.audit import AuditEntry
 from bandana.audits.evidence import UnusableEvidence
 from bandana.audits.outcome import Outcome
 from bandana.audits.summary import summarize
@@ -119,7 +120,7 @@ def check_audits(cells: Iterable[Cell]) -> None:
                 raise SpecError(f"audit.rounds: {cell.name}: {error}") from error
 
 
-def audit_entry(cell: Cell, outcome: Outcome, *, is_anonymous: bool) -> dict[str, Any]:
+def audit_entry(cell: Cell, outcome: Outcome, *, is_anonymous: bool) -> AuditEntry:
     """The audit's entry in the report, which names user and host unless it is anonymous."""
     about = {
         "label": cell.name,
@@ -129,7 +130,8 @@ def audit_entry(cell: Cell, outcome: Outcome, *, is_anonymous: bool) -> dict[str
         "parameters": cell.parameters(),
         "provenance": provenance.shown(outcome.provenance, is_anonymous=is_anonymous),
     }
-    return summarize(outcome, about)
+    entry: AuditEntry = summarize(outcome, about)
+    return entry
 
 
 def about_audits(table: str, probes: tuple[int, ...], seed: int, made: Mapping[str, Any] | None = None) -> dict[str, str]:

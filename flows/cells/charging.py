@@ -48,7 +48,7 @@ class BookKeeper(Protocol):
     def forecast(self, plan: Plan, waiting: Iterable[Block], root: Path | None) -> list[str]:
         """Lines on what books have spent and will be charged for waiting blocks, and on private files without a book."""
 
-    def summaries(self, plan: Plan, *, is_played: bool) -> list[dict[str, Any]]:
+    def summaries(self, plan: Plan, *, is_played: bool) -> list[Any]:
         """The report's `books`, one for each environment with a book."""
 
 
@@ -77,7 +77,7 @@ class NoBooks:
         """Has nothing to tell."""
         return []
 
-    def summaries(self, plan: Plan, *, is_played: bool) -> list[dict[str, Any]]:
+    def summaries(self, plan: Plan, *, is_played: bool) -> list[Any]:
         """Has no book."""
         return []
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -67,7 +67,7 @@ def schema(document: Annotated[Described, typer.Argument(help="Kind of file that
     typer.echo(json.dumps(written, indent=1))
 
 
-def kinds() -> dict[str, Kind]:
+def kinds() -> dict[str, Kind[Any]]:
     """All kinds of documents by name, those of annexes too."""
     from bandana.audits.reporting.kinds import KINDS
 

@@ -11,24 +11,27 @@ import os
 import pwd
 import socket
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, TypeAdapter, ValidationError
 
+from bandana.audits import documents
+from bandana.audits.documents.provenance import Maker, NotRecorded, ReportProvenance
 from bandana.audits.reporting import origin
 from bandana.flows.keys import checkout, machine
 from bandana.flows.keys.versions import versions
 
 Kind = Literal["blocks", "audits"]
-Record = dict[str, Any]
+Record = documents.provenance.Provenance
 
 _MAKERS = ("python", "bandana", "numpy", "scipy", "numba", "llvmlite", "hypothesis", "dp-accounting", "causaldata",
            "statsmodels", "scikit-learn")  # fmt: skip
 """Packages that compute numbers or bring data; what draws reports and tracks runs changes no number."""
-_TIMES, _NAMES = ("began", "ended"), ("user", "host")
+_TIMES: tuple[Literal["began", "ended"], ...] = ("began", "ended")
+_RECORDS = TypeAdapter(Record)
 
 
 def _with_offset(time: str) -> str:
@@ -84,7 +87,7 @@ class Making:
         checkout.sources()  # as they are now: a long computation sees them edited
         checkout.checkout()
 
-    def record(self, *, is_anonymous: bool) -> Record:
+    def record(self, *, is_anonymous: bool) -> dict[str, Any]:
         """The provenance of what was computed since; an anonymous one leaves out user and host."""
         ended = self._began + timedelta(seconds=time.monotonic() - self._clock)
         code = checkout.checkout()
@@ -121,7 +124,7 @@ def _versions() -> dict[str, str]:
 def read(stored: object) -> Record | None:
     """A stored provenance, in one order whatever the file's is; None where nothing that can be read was recorded."""
     try:
-        return Provenance.model_validate(stored).model_dump()
+        return _RECORDS.validate_python(Provenance.model_validate(stored).model_dump())
     except ValidationError:
         return None
 
@@ -129,10 +132,10 @@ def read(stored: object) -> Record | None:
 def shown(stored: object, *, is_anonymous: bool) -> Record | None:
     """A stored provenance as reports and MLflow show it: without user and host where those are left out, also if stored."""
     record = read(stored)
-    return {**record, **dict.fromkeys(_NAMES)} if record is not None and is_anonymous else record
+    return {**record, "user": None, "host": None} if record is not None and is_anonymous else record
 
 
-def summary(records: Iterable[tuple[Kind, Record | None]]) -> dict[str, Any]:
+def summary(records: Iterable[tuple[Kind, Record | None]]) -> ReportProvenance:
     """The field `provenance` of a report's document: who made its results, each maker once.
 
     Args:
@@ -142,8 +145,8 @@ def summary(records: Iterable[tuple[Kind, Record | None]]) -> dict[str, Any]:
       `began` of the first and `ended` of the last, None where nothing is recorded; `makers`, those of most results first,
       with how many `blocks` and `audits` each; `not_recorded`, how many there are of which nothing is known.
     """
-    makers: dict[str, Record] = {}
-    unknown = {"blocks": 0, "audits": 0}
+    makers: dict[str, Maker] = {}
+    unknown: NotRecorded = {"blocks": 0, "audits": 0}
     for kind, record in records:
         if record is None:
             unknown[kind] += 1
@@ -151,13 +154,16 @@ def summary(records: Iterable[tuple[Kind, Record | None]]) -> dict[str, Any]:
         key = json.dumps({name: value for name, value in record.items() if name not in _TIMES}, sort_keys=True)
         maker = makers.setdefault(key, {"blocks": 0, "audits": 0, **record})
         maker[kind] += 1
-        maker |= _span([maker, record])
+        maker["began"] = min((maker["began"], record["began"]), key=datetime.fromisoformat)
+        maker["ended"] = max((maker["ended"], record["ended"]), key=datetime.fromisoformat)
     # Whoever made most stands first; equal ones in the order of time, so that no order of files shows.
     listed = sorted(makers.values(), key=lambda made: (-made["blocks"] - made["audits"], made["began"], json.dumps(made)))
-    return {**_span(listed), "makers": listed, "not_recorded": unknown}
+    began = min((maker["began"] for maker in listed), key=datetime.fromisoformat, default=None)
+    ended = max((maker["ended"] for maker in listed), key=datetime.fromisoformat, default=None)
+    return {"began": began, "ended": ended, "makers": listed, "not_recorded": unknown}
 
 
-def tags(kind: str, made: dict[str, Any], records: Iterable[Record | None]) -> dict[str, str]:
+def tags(kind: str, made: ReportProvenance, records: Iterable[Record | None]) -> dict[str, str]:
     """Tags of a benchmark, audit or suite in MLflow: several values of one fact are joined.
 
     Args:
@@ -186,9 +192,3 @@ def seconds(records: Iterable[Record | None]) -> float:
         total += max(ended - start, timedelta(0))
         covered = ended if covered is None else max(covered, ended)
     return total.total_seconds()
-
-
-def _span(records: Sequence[Record]) -> dict[str, str | None]:
-    """The earliest beginning and the latest end; None of no records."""
-    began = min((record["began"] for record in records), key=datetime.fromisoformat, default=None)
-    return {"began": began, "ended": max((record["ended"] for record in records), key=datetime.fromisoformat, default=None)}

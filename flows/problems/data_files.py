@@ -94,7 +94,7 @@ class DataFile(Environment[Item]):
         """Checks that the file is what keys know."""
         own_data.check_unchanged(self.item)
 
-    def describe(self) -> dict[str, object]:
+    def describe(self) -> Any:
         """Description of the environment for the report, with the books that its rows are declared to have nothing of."""
         return super().describe() | {"not_the_data_of": list(self.item.not_the_data_of)}
 

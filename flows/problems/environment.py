@@ -356,7 +356,7 @@ class Environment(ABC, Generic[Item]):
     def _whose(self, name: str) -> str:
         return self.label
 
-    def describe(self) -> dict[str, object]:
+    def describe(self) -> Any:
         """Description of the environment for the report."""
         name, text, estimator = self.about()
         users = self.item.users

@@ -129,7 +129,7 @@ class _Kernel(Environment[Item]):
     def regret(self, stream: Any, grid: IntArray, n_reps: int) -> ContextualRegretCurve:
         return ContextualRegretCurve(stream, grid, n_reps)
 
-    def describe(self) -> dict[str, object]:
+    def describe(self) -> Any:
         """Description for the report, which does not list hundreds of points."""
         return super().describe() | ({"actions": []} if self.n_actions > _MOST_LISTED else {})
 
@@ -251,7 +251,7 @@ class _AsArms(Environment[Item]):
     def stream(self, seed: np.random.SeedSequence) -> FixedArms:
         return FixedArms(self._pooled.stream(seed))
 
-    def describe(self) -> dict[str, object]:
+    def describe(self) -> Any:
         return self._pooled.describe()
 
     def audit_table(self) -> RewardTable:

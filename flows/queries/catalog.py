@@ -1,4 +1,4 @@
-"""What the catalog knows: algorithms one a line, and everything about one of them."""
+"""Content of the catalog: algorithms one a line, and everything about one of them."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def selected(model: str | None = None, family: str | None = None) -> list[Entry]
 
 def broken_plugins() -> list[str]:
     """A line for each entry point of an installed package that cannot be used."""
-    return [str(found) for found in catalog.added()[1]]
+    return [str(error) for error in catalog.added()[1]]
 
 
 def of_name(name: str) -> list[Entry]:

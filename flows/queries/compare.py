@@ -7,6 +7,8 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bandana.audits.documents.comparison import CellChange, Comparison
+from bandana.audits.documents.report import Report
 from bandana.audits.reporting import compare, validate
 from bandana.audits.reporting.changes import headline
 from bandana.audits.reporting.document import REPORT
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 
-def read_report(reference: str, folder: DataFolder) -> dict[str, Any]:
+def read_report(reference: str, folder: DataFolder) -> Report:
     """The document of a run.
 
     Args:
@@ -58,15 +60,16 @@ def read_report(reference: str, folder: DataFolder) -> dict[str, Any]:
         validate(document)
     except ValueError as error:
         raise SpecError(f"--compare: {place} is not a valid report: {error}") from error
-    return dict(document)
+    report: Report = document
+    return report
 
 
-def compare_runs(before: str, after: str, folder: DataFolder) -> tuple[dict[str, Any], dict[str, Path]]:
+def compare_runs(before: str, after: str, folder: DataFolder) -> tuple[Comparison, dict[str, Path]]:
     """Compares two runs, see `read_report`, and writes what changed: the comparison's document, and its files by kind."""
-    runs = [read_report(reference, folder) for reference in (before, after)]
-    found = compare(*runs)
+    runs = read_report(before, folder), read_report(after, folder)
+    comparison = compare(*runs)
     names = [f"{_plain(run['suite'])}-{run['evidence']['sha256'][:8]}" for run in runs]
-    return found, write_document(found, folder.root / "comparisons" / "-to-".join(names))
+    return comparison, write_document(comparison, folder.root / "comparisons" / "-to-".join(names))
 
 
 def _plain(text: str) -> str:
@@ -74,13 +77,13 @@ def _plain(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9_-]+", "-", text)[:40].strip("-") or "run"
 
 
-def tables(found: dict[str, Any]) -> list[Table]:
-    """What the terminal shows: audits and cells that are not the same."""
+def tables(comparison: Comparison) -> list[Table]:
+    """Tables of the terminal: audits and cells that are not the same."""
     from rich.table import Table
     from rich.text import Text
 
     shown = []
-    audits = [audit for audit in found["audits"] if audit["status"] != "same"]
+    audits = [audit for audit in comparison["audits"] if audit["status"] != "same"]
     if audits:
         table = Table("audit", "status", "verdict", "what differs", title="Audits", title_justify="left")
         for audit in audits:
@@ -88,7 +91,7 @@ def tables(found: dict[str, Any]) -> list[Table]:
             words = (audit["label"], audit["status"], " → ".join(dict.fromkeys(verdicts)), "\n".join(audit["changes"]))
             table.add_row(*map(Text, words))
         shown.append(table)
-    cells = [cell for cell in found["cells"] if cell["status"] != "same"]
+    cells = [cell for cell in comparison["cells"] if cell["status"] != "same"]
     if cells:
         table = Table("cell", "status", "final regret", "difference (95 %)", title="Cells", title_justify="left")
         for cell in cells:
@@ -97,26 +100,26 @@ def tables(found: dict[str, Any]) -> list[Table]:
     return shown
 
 
-def conclude(found: dict[str, Any]) -> list[str]:
-    """What changed, in a few lines."""
-    lines = [headline(found)[1]]
-    settings = [row["name"] for row in found["settings"]]
+def conclude(comparison: Comparison) -> list[str]:
+    """Summary of the changes, in a few lines."""
+    lines = [headline(comparison)[1]]
+    settings = [row["name"] for row in comparison["settings"]]
     if settings:
         lines.append(f"Also different: {', '.join(settings)}.")
-    if found["spec_diff"]:
+    if comparison["spec_diff"]:
         lines.append("The specifications differ.")
-    differing, same = len(found["evidence"]["files"]), found["evidence"]["n_same"]
+    differing, same = len(comparison["evidence"]["files"]), comparison["evidence"]["n_same"]
     return [*lines, f"Evidence: {same} file{'' if same == 1 else 's'} the same, {differing} different."]
 
 
-def _finals(cell: dict[str, Any]) -> str:
+def _finals(cell: CellChange) -> str:
     finals = [side["final_mean"] for side in (cell["before"], cell["after"]) if side is not None]
     return " → ".join("withheld" if final is None else number(float(final)) for final in finals)
 
 
-def _difference(cell: dict[str, Any]) -> str:
-    found = cell["difference"]
-    if found is None:
+def _difference(cell: CellChange) -> str:
+    change = cell["difference"]
+    if change is None:
         return "\n".join(cell["changes"])
-    told = f"{number(float(found['mean']))} ({number(float(found['low']))} to {number(float(found['high']))})"
-    return told + (", resolved" if found["is_resolved"] else ", not resolved")
+    interval = f"{number(float(change['mean']))} ({number(float(change['low']))} to {number(float(change['high']))})"
+    return interval + (", resolved" if change["is_resolved"] else ", not resolved")

@@ -1,4 +1,4 @@
-"""What a spec will cost, before it runs: a short trial of each algorithm on this machine, and what audits took before.
+"""Cost of a spec, before it runs: a short trial of each algorithm on this machine, and what audits took before.
 
 An estimate, not a promise: it tells minutes from hours.
 """
@@ -40,22 +40,26 @@ Measured by `python -m benchmarks.audit_cost` on audits of the whole benchmark.
 _SCORED = 1.5e-6
 """Seconds that a replay takes beside its run."""
 _SLOWEST = 100
-"""How much slower than that of arms the slowest replays are, about."""
+"""Time of the slowest replays over that of arms, about."""
 _EXAMPLES = 200
 """Cases of the deterministic audit that fit in the floor."""
 _MANY = 512  # replicates of a trial of replays
 
 
 def may_take_days(work: Iterable[tuple[Sequence[Cell], Sequence[str]]]) -> bool:
-    """Whether it is worth the seconds to measure how long it takes: a rough count of rounds and replays says so."""
+    """True if it is worth the seconds to measure how long it takes: a rough count of rounds and replays says so.
+
+    Args:
+      work: cells, and the steps on them.
+    """
     quick, other, audits = 0, 0, 0.0
     for cells, steps in work:
         for cell in cells if "benchmark" in steps else ():
             rounds = cell.spec.replications * cell.spec.horizon
             is_quick = cell.settings.problem.dimension is None and not cell.entry.stated
             quick, other = quick + rounds * is_quick, other + rounds * (not is_quick)
-        asked = [cell.audit for cell in cells if cell.is_private] if "audit" in steps else []
-        audits += sum(seconds_of_audit(each.replays, each.examples) for each in asked)
+        efforts = [cell.audit for cell in cells if cell.is_private] if "audit" in steps else []
+        audits += sum(seconds_of_audit(each.replays, each.examples) for each in efforts)
     return quick > _QUICK or other > _ANY or audits * _SLOWEST > DAY
 
 
@@ -67,14 +71,14 @@ def block_paces(cells: Sequence[Cell], most: int | None = None) -> dict[str, flo
       most: how many are measured; the others are as quick as the last one before them, a replicate and round. None: all.
     """
     stride = 1 if most is None else -(-len(cells) // max(1, most))
-    found: dict[str, float] = {}
+    seconds: dict[str, float] = {}
     pace = 0.0
     for place, cell in enumerate(cells):
         size = cell.spec.block_size * cell.spec.horizon
         if place % stride == 0:
             pace = block_seconds(cell) / size
-        found[cell.name] = pace * size
-    return found
+        seconds[cell.name] = pace * size
+    return seconds
 
 
 def block_seconds(cell: Cell) -> float:
@@ -108,17 +112,17 @@ def audits_seconds(cells: Iterable[Cell], journal: Journal | None = None) -> dic
     """
     took = {e["cell"]: e for e in journal.read() if e["event"] == "audit done"} if journal is not None else {}
     paces: dict[tuple[str, str], float] = {}
-    found = {}
+    seconds = {}
     for cell in cells:
-        asked, last = cell.audit, took.get(cell.name, {})
-        if last.get("replays") == asked.replays and last["seconds"] > _AUDIT_FLOOR / 2:  # shorter ones were in the store
-            found[cell.name] = float(last["seconds"])
+        effort, last = cell.audit, took.get(cell.name, {})
+        if last.get("replays") == effort.replays and last["seconds"] > _AUDIT_FLOOR / 2:  # shorter ones were in the store
+            seconds[cell.name] = float(last["seconds"])
             continue
         kind = cell.entry.label, cell.environment.label
         if kind not in paces:
             paces[kind] = replay_seconds(cell)
-        found[cell.name] = seconds_of_audit(asked.replays, asked.examples, paces[kind])
-    return found
+        seconds[cell.name] = seconds_of_audit(effort.replays, effort.examples, paces[kind])
+    return seconds
 
 
 def seconds_of_audit(replays: int, examples: int, pace: float = _SCORED) -> float:
@@ -161,7 +165,7 @@ def _trial(cell: Cell, horizon: int, n_reps: int) -> float:
 
 
 def _stream(cell: Cell) -> Stream | EpisodicStream:
-    """What a trial plays on: no private rows, on which every release must be charged, but rewards drawn at random."""
+    """Environment of a trial: no private rows, on which every release must be charged, but rewards drawn at random."""
     environment = cell.environment
     if environment.plays_private_rows:
         return random_table(cell.spec.horizon, environment.n_actions, environment.reward_range, _SEED)

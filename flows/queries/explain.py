@@ -1,4 +1,4 @@
-"""What a spec will do: its cells, what each claims, what is done already, and what the rest will cost."""
+"""Explains a spec: its cells, what each claims, what is done already, and what the rest will cost."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def explain(
 
 
 def _blocks(cell: Cell, steps: Sequence[str], store: Store | None) -> tuple[int, int]:
-    """How many blocks the benchmark has of a cell, and how many are done."""
+    """Number of blocks that the benchmark has of a cell, and of those that are done."""
     blocks = cell.blocks() if "benchmark" in steps else []
     return len(blocks), sum(is_played(block, store) for block in blocks) if store is not None else 0
 
@@ -129,18 +129,18 @@ def _cell(
     }
 
 
-def render(found: dict[str, Any]) -> Group:
+def render(facts: dict[str, Any]) -> Group:
     """The explanation for people."""
     words = [
-        f"{found['horizon']:,} {found['unit']}, {found['replications']:,} replications; steps: {', '.join(found['steps'])}",
+        f"{facts['horizon']:,} {facts['unit']}, {facts['replications']:,} replications; steps: {', '.join(facts['steps'])}",
         *(
             f"{item['label']}: {item['arms']} {'arms' if item['kind'] in ARMS else 'actions'}; {_shown(item['shown'])}"
-            for item in found["environments"]
+            for item in facts["environments"]
         ),
-        *found["books"],
+        *facts["books"],
     ]
     table = Table("cell", "claims", "trust", "epsilon at delta", "blocks (done)", "audit", "left, one core")
-    for cell in found["cells"]:
+    for cell in facts["cells"]:
         private = cell["claim"] is not None
         table.add_row(
             cell["name"],
@@ -152,15 +152,15 @@ def render(found: dict[str, Any]) -> Group:
             duration(cell["seconds"]),
         )
     total = (
-        f"{len(found['cells'])} cells{_beside(found['beside'])}; about {duration(found['seconds'])} of work on "
-        f"{found['workers']} workers, estimated by short trials on this machine"
+        f"{len(facts['cells'])} cells{_beside(facts['beside'])}; about {duration(facts['seconds'])} of work on "
+        f"{facts['workers']} workers, estimated by short trials on this machine"
     )
-    asks = [f"more than {duration(DAY)}: commands that start it ask for --yes"] if found["seconds"] > DAY else []
+    asks = [f"more than {duration(DAY)}: commands that start it ask for --yes"] if facts["seconds"] > DAY else []
     return Group(*(Text(line) for line in words), table, *(Text(line) for line in (total, *asks)))
 
 
 def _beside(counts: dict[str, int]) -> str:
-    """What a benchmark plays besides its cells."""
+    """Rows that a benchmark plays besides its cells."""
     words = []
     if twins := counts[Role.TWIN]:
         words.append(f"{twins} of them again without noise")

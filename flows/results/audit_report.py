@@ -7,12 +7,14 @@ import math
 from collections.abc import Iterable, Sequence
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from bandana.audits.contents import numbers_sha256
+from bandana.audits.documents.audit import AuditEntry
+from bandana.audits.documents.report import Evidence, EvidenceFile, Report
 from bandana.audits.outcome import Effort, Outcome
 from bandana.audits.reporting import render_html, render_pdf, validate
-from bandana.audits.reporting.document import REPORT
+from bandana.audits.reporting.kinds import Document
 from bandana.audits.subjects import Subject, subjects
 from bandana.audits.summary import summarize
 from bandana.flows.folder.store import write_whole
@@ -27,18 +29,18 @@ CATALOG = "Audit of the whole catalog"
 
 def document(
     title: str,
-    audits: list[dict[str, Any]],
+    audits: list[AuditEntry],
     *,
-    kind: str,
+    kind: Literal["audit", "catalog"],
     table: str,
     actions: list[str],
     rounds: int,
-    unit: str = "rounds",
+    unit: Literal["rounds", "episodes"] = "rounds",
     seed: int,
     spec: str,
     commands: list[str],
     evidence: list[Path],
-) -> dict[str, Any]:
+) -> Report:
     """A report document (see `bandana.audits.reporting`) of audits alone.
 
     Args:
@@ -56,7 +58,7 @@ def document(
     """
     made = provenance.summary(("audits", entry["provenance"]) for entry in audits)
     return {
-        "schema": REPORT,
+        "schema": "bandana/report/11",
         "kind": kind,
         "title": title,
         "description": "",
@@ -80,7 +82,7 @@ def document(
                 "not_the_data_of": [],
             }
         ],
-        "audits": [entry | {"power": power_curve(entry)} for entry in audits],
+        "audits": [{**entry, "power": power_curve(entry)} for entry in audits],
         "benchmark": None,
         "regressions": None,
         "related": [],
@@ -95,7 +97,7 @@ def document(
     }
 
 
-def catalog_document(audits: list[dict[str, Any]], effort: Effort, evidence: list[Path]) -> dict[str, Any]:
+def catalog_document(audits: list[AuditEntry], effort: Effort, evidence: list[Path]) -> Report:
     """The document of the audit of everything, or of some of its subjects, from their entries and evidence files."""
     labels = [entry["label"] for entry in audits]
     only = "" if labels == list(subjects()) else "".join(f' --only "{label}"' for label in labels)
@@ -114,7 +116,7 @@ def catalog_document(audits: list[dict[str, Any]], effort: Effort, evidence: lis
     )
 
 
-def entry_of_subject(subject: Subject, outcome: Outcome, *, is_anonymous: bool) -> dict[str, Any]:
+def entry_of_subject(subject: Subject, outcome: Outcome, *, is_anonymous: bool) -> AuditEntry:
     """The entry of one of its subjects, which names user and host unless it is anonymous."""
     about = {
         "label": subject.label,
@@ -124,7 +126,8 @@ def entry_of_subject(subject: Subject, outcome: Outcome, *, is_anonymous: bool) 
         "parameters": dict(subject.parameters),
         "provenance": provenance.shown(outcome.provenance, is_anonymous=is_anonymous),
     }
-    return summarize(outcome, about)
+    entry: AuditEntry = summarize(outcome, about)
+    return entry
 
 
 def _beside(path: Path) -> str:
@@ -132,43 +135,46 @@ def _beside(path: Path) -> str:
     return f"evidence/{path.name}" if path.parent.name == "evidence" else path.name
 
 
-def evidence_file(path: Path, name: str) -> dict[str, str]:
+def evidence_file(path: Path, name: str) -> EvidenceFile:
     """A file of evidence in a report's document: the hash of the file as it is, and of what it says whoever computed it."""
     return {"path": name, "sha256": sha256(path.read_bytes()).hexdigest(), "numbers": numbers_sha256(path)}
 
 
-def evidence_field(files: Iterable[dict[str, str]]) -> dict[str, Any]:
+def evidence_field(files: Iterable[EvidenceFile]) -> Evidence:
     """The field `evidence` of a report's document, from its files."""
     listed = list(files)
-    over = {kind: content_key([[file["path"], file[kind]] for file in listed]) for kind in ("sha256", "numbers")}
-    return {**over, "files": listed}
+    return {
+        "sha256": content_key([[file["path"], file["sha256"]] for file in listed]),
+        "numbers": content_key([[file["path"], file["numbers"]] for file in listed]),
+        "files": listed,
+    }
 
 
-def write_document(found: dict[str, Any], stem: Path, formats: Sequence[str] = FORMATS) -> dict[str, Path]:
+def write_document(document: Document, stem: Path, formats: Sequence[str] = FORMATS) -> dict[str, Path]:
     """Checks a document and writes it in the named formats; kind -> where it lies.
 
     Files of other formats that an earlier run left there are removed: they would say something else.
     """
-    validate(found)
+    validate(document)
     # Names may hold dots, as in eps-0.1: what follows the last one is no suffix.
     places = {kind: stem.with_name(f"{stem.name}.{kind}") for kind in FORMATS}
     for kind, place in places.items():
         if kind not in formats:
             place.unlink(missing_ok=True)
         else:
-            write_whole(place, rendered(found, kind))
+            write_whole(place, rendered(document, kind))
     return {kind: place for kind, place in places.items() if kind in formats}
 
 
-def rendered(found: dict[str, Any], kind: str) -> bytes:
+def rendered(document: Document, kind: str) -> bytes:
     """A checked document as a file of a format: html, pdf or json."""
     if kind == "html":
-        return render_html(found).encode()
-    return render_pdf(found) if kind == "pdf" else (json.dumps(found, indent=1, allow_nan=False) + "\n").encode()
+        return render_html(document).encode()
+    return render_pdf(document) if kind == "pdf" else (json.dumps(document, indent=1, allow_nan=False) + "\n").encode()
 
 
 def track(
-    document: dict[str, Any],
+    document: Report,
     suite: str,
     params: dict[str, Any],
     made: Sequence[provenance.Record | None],

@@ -74,7 +74,7 @@ class Audited(_Strict):
 
 
 class CellFacts(_Strict):
-    """What is known of one cell; None for what was not run, or may not be shown."""
+    """Recorded results of one cell; None for what was not run, or may not be shown."""
 
     label: str
     regret: Regret | None
@@ -148,16 +148,16 @@ def record_audits(suite: str, outcomes: Mapping[str, Outcome], text: str = "") -
 
 def _facts_of(cell: Cell, store: Store) -> CellFacts:
     outcome = stored_audit(cell, store)
-    asked = {**_setting(cell), "audit": cell.audit.model_dump(mode="json"), "seed": cell.spec.seed}
+    setting = {**_setting(cell), "audit": cell.audit.model_dump(mode="json"), "seed": cell.spec.seed}
     return CellFacts(
         label=cell.name,
         regret=_regret_of(cell, store) if cell.environment.shows("regret") else None,
-        audit=None if outcome is None else audited(outcome, content_key(asked)),
+        audit=None if outcome is None else audited(outcome, content_key(setting)),
     )
 
 
 def _setting(cell: Cell) -> dict[str, Any]:
-    """What a cell's numbers depend on, but for code and seeds; of private rows not even a hash."""
+    """Settings that a cell's numbers depend on, but for code and seeds; of private rows not even a hash."""
     about = cell.environment.facts()
     is_private = about.pop("content", None) is not None
     if (rows := about.pop("path", None)) is not None and not is_private:
@@ -174,9 +174,9 @@ def _regret_of(cell: Cell, store: Store) -> Regret | None:
     """Final regret of a cell; None where a block is missing, or where one replication says nothing about the spread."""
     finals = []
     for block in cell.blocks():
-        if (found := store.load(BENCHMARK, block.key)) is None:
+        if (stored := store.load(BENCHMARK, block.key)) is None:
             return None
-        finals.append(found[0]["regret"][:, -1])
+        finals.append(stored[0]["regret"][:, -1])
     return regret(np.concatenate(finals), content_key({**_setting(cell), "horizon": cell.spec.horizon}))
 
 
@@ -190,7 +190,7 @@ def regret(finals: np.ndarray, setting: str) -> Regret | None:
 
 
 def audited(outcome: Outcome, setting: str) -> Audited:
-    """What a baseline keeps of an audit: the verdict, and the tightness of the claim's main quantity and of mu."""
+    """Record of an audit in a baseline: the verdict, and the tightness of the claim's main quantity and of mu."""
     tightness = []
     for quantity in dict.fromkeys((outcome.main, MU)):
         three = outcome.numbers.get(quantity)
@@ -203,7 +203,7 @@ def audited(outcome: Outcome, setting: str) -> Audited:
 
 
 def standard_error(bound: StatedBound, scores: Scores, seed: int) -> float:
-    """How much a certified lower bound scatters from one set of replays to the next, by the bootstrap.
+    """Standard deviation of a certified lower bound from one set of replays to the next, by the bootstrap.
 
     Scores are drawn anew, with replacement, and the same bound is taken from them; its standard deviation is returned. The
     distance from the bound to the same method's estimate at level 1/2 is no such measure: methods choose thresholds by the

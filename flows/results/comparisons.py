@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Literal
 
 import numpy as np
 
+from bandana.audits.documents.benchmark import PairedDifference
 from bandana.audits.reporting.intervals import paired_interval
 from bandana.flows.plan.cells import Cell
 from bandana.flows.plan.roles import Role
 
-NOISE, CALIBRATION, REFERENCE = "noise", "calibration", "reference"
-"""What a difference shows: the cost of noise, one calibration instead of another, or an algorithm beside a reference row."""
+Kind = Literal["noise", "calibration", "reference"]
+"""Meaning of a difference: the cost of noise, one calibration instead of another, or an algorithm beside a reference row."""
 
 
-def comparisons(cells: Sequence[Cell], finals: Mapping[str, np.ndarray]) -> list[dict[str, Any]]:
+def comparisons(cells: Sequence[Cell], finals: Mapping[str, np.ndarray]) -> list[PairedDifference]:
     """Every comparison that a report shows.
 
     Args:
@@ -25,13 +26,12 @@ def comparisons(cells: Sequence[Cell], finals: Mapping[str, np.ndarray]) -> list
     Returns:
       `cell` minus `other`, names of two cells, with the 95 % interval of the mean difference, and the `kind`.
     """
-    found = []
+    pairs: list[PairedDifference] = []
     for kind, cell, other in _pairs(cells):
         if cell.name in finals and other.name in finals:
-            mean = paired_interval(finals[cell.name], finals[other.name])
-            ends = {name: float(value) for name, value in mean._asdict().items()}
-            found.append({"kind": kind, "cell": cell.name, "other": other.name, **ends})
-    return found
+            mean, low, high = (float(end) for end in paired_interval(finals[cell.name], finals[other.name]))
+            pairs.append({"kind": kind, "cell": cell.name, "other": other.name, "mean": mean, "low": low, "high": high})
+    return pairs
 
 
 def twin_of(cell: Cell, cells: Sequence[Cell]) -> Cell | None:
@@ -39,26 +39,26 @@ def twin_of(cell: Cell, cells: Sequence[Cell]) -> Cell | None:
     return next((each for each in cells if each.role is Role.TWIN and _is_same(each, cell)), None)
 
 
-def _pairs(cells: Sequence[Cell]) -> Iterator[tuple[str, Cell, Cell]]:
+def _pairs(cells: Sequence[Cell]) -> Iterator[tuple[Kind, Cell, Cell]]:
     references = [cell for cell in cells if cell.role is Role.REFERENCE]
     own = [cell for cell in cells if cell.role is Role.ALGORITHM]
     for cell in own:
         if (twin := twin_of(cell, cells)) is not None:
-            yield NOISE, cell, twin
+            yield "noise", cell, twin
         first = next(each for each in own if _question(each) == _question(cell))
         if first is not cell:
-            yield CALIBRATION, cell, first
+            yield "calibration", cell, first
         for reference in references:
             if reference.environment.label == cell.environment.label:
-                yield REFERENCE, cell, reference
+                yield "reference", cell, reference
 
 
 def _is_same(twin: Cell, cell: Cell) -> bool:
     return _question(twin) == _question(cell) and twin.settings.calibration == cell.settings.calibration
 
 
-def _question(cell: Cell) -> tuple[Any, ...]:
-    """What cells have in common that differ in their calibration alone; a tuned parameter is a part of the calibration."""
+def _question(cell: Cell) -> tuple[object, ...]:
+    """Settings in common of cells that differ in their calibration alone; a tuned parameter is a part of the calibration."""
     tuned = cell.spec.tuning.parameter if cell.spec.tuning is not None else None
-    asked = {name: value for name, value in cell.settings.shown().items() if name != tuned}
-    return cell.environment.label, cell.entry.label, tuple(asked.items())
+    settings = {name: value for name, value in cell.settings.shown().items() if name != tuned}
+    return cell.environment.label, cell.entry.label, tuple(settings.items())

@@ -1,26 +1,41 @@
-"""What tests for the best arm decided, over the replications of a cell: when they stopped, and how often wrongly."""
+"""Decisions of tests for the best arm, over the replications of a cell: when they stopped, and how often wrongly."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 
 from bandana.algorithms.lower_bounds.best_arm import LeastErrors, LeastRounds, least_errors, least_rounds
 from bandana.algorithms.lower_bounds.lower_bound import Privacy
+from bandana.audits.documents.benchmark import Decision
 from bandana.audits.reporting.intervals import mean_interval, share_interval
 from bandana.flows.plan.cells import Cell
 from bandana.flows.plan.roles import Role
 from bandana.privacy_core.arrays import FloatArray
 
 
-def outcomes(cell: Cell, blocks: Sequence[Mapping[str, FloatArray]]) -> dict[str, FloatArray] | None:
-    """What each replication of a test came to; None if it recommends nothing, or regret on its data is withheld.
+class Outcomes(TypedDict):
+    """End of each replication of a test, (n_reps,) each.
 
-    Returns:
-      (n_reps,) each: `rounds` until the test stopped, the horizon where it did not; `stopped`, 1 where it did; `wrong`, 1
-      where it stopped and recommended an arm that is not a best one.
+    Attributes:
+      rounds: until the test stopped, the horizon where it did not.
+      stopped: 1 where it did.
+      wrong: 1 where it stopped and recommended an arm that is not a best one.
+    """
+
+    rounds: FloatArray
+    stopped: FloatArray
+    wrong: FloatArray
+
+
+def outcomes(cell: Cell, blocks: Sequence[Mapping[str, FloatArray]]) -> Outcomes | None:
+    """Outcomes of a test; None if it recommends nothing, or regret on its data is withheld.
+
+    Args:
+      cell: that was played.
+      blocks: the arrays of its blocks.
     """
     environment = cell.environment
     if not all("stopped" in arrays for arrays in blocks) or not environment.shows("regret"):
@@ -34,32 +49,29 @@ def outcomes(cell: Cell, blocks: Sequence[Mapping[str, FloatArray]]) -> dict[str
     }
 
 
-def decisions(cell: Cell, found: Mapping[str, FloatArray] | None) -> dict[str, Any] | None:
+def decisions(cell: Cell, ends: Outcomes | None) -> Decision | None:
     """Stopping times and errors of a cell.
 
     Args:
       cell: that was played.
-      found: its `outcomes`; None: there are none.
-
-    Returns:
-      `rounds`, `rounds_low`, `rounds_high`: mean until the test stopped, with its 95 % interval, the horizon where it did
-      not; `undecided`: share of tests that did not stop; `wrong`, `wrong_low`, `wrong_high`: share that stopped and
-      recommended an arm that is not a best one; `error_bound`: what is proved of that share, or None; `least`: the least
-      mean of `rounds` that any test with this claim and error bound has, `least_text` the theorem, or None;
-      `least_wrong`, `least_wrong_text`: of a fixed budget the least share of errors of any test with this claim and budget.
+      ends: its `outcomes`; None: there are none.
     """
-    if found is None:
+    if ends is None:
         return None
-    means, count = cell.environment.means, len(found["wrong"])
-    wrong = share_interval(int(found["wrong"].sum()), count)
-    told = {f"wrong{end}": float(value) for end, value in zip(_ENDS, wrong, strict=True)}
-    told |= {f"rounds{end}": float(value) for end, value in zip(_ENDS, mean_interval(found["rounds"]), strict=True)}
+    means, count = cell.environment.means, len(ends["wrong"])
+    wrong, wrong_low, wrong_high = share_interval(int(ends["wrong"].sum()), count)
+    rounds, rounds_low, rounds_high = (float(value) for value in mean_interval(ends["rounds"]))
     bound = _error_bound(cell, means)
-    least = _least(cell, means, bound) if bool(found["stopped"].all()) else None
+    least = _least(cell, means, bound) if bool(ends["stopped"].all()) else None
     least_wrong = _least_wrong(cell, means)
     return {
-        **told,
-        "undecided": float(1 - found["stopped"].mean()),
+        "wrong": wrong,
+        "wrong_low": wrong_low,
+        "wrong_high": wrong_high,
+        "rounds": rounds,
+        "rounds_low": rounds_low,
+        "rounds_high": rounds_high,
+        "undecided": float(1 - ends["stopped"].mean()),
         "error_bound": bound,
         "least": None if least is None else least.rounds,
         "least_text": None if least is None else least.text,
@@ -68,11 +80,8 @@ def decisions(cell: Cell, found: Mapping[str, FloatArray] | None) -> dict[str, A
     }
 
 
-_ENDS = ("", "_low", "_high")
-
-
 def _error_bound(cell: Cell, means: FloatArray) -> float | None:
-    """What is proved of an algorithm's errors, on rewards that are drawn independently."""
+    """Proved bound on an algorithm's errors, on rewards that are drawn independently."""
     if cell.role is not Role.ALGORITHM or not cell.environment.is_drawn or not cell.environment.shows("means"):
         return None
     proved = getattr(cell.algorithm(), "error_bound", None)  # your own algorithm may have none

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import TypedDict
 
 from scipy import stats
 
+from bandana.audits.documents.report import Regression, Regressions
 from bandana.flows.results.baseline import REGRET, Baseline, CellFacts, Estimate
 
 CONFIDENCE = 0.95
@@ -56,25 +56,33 @@ def compare(baseline: Baseline, now: Baseline) -> tuple[list[Row], list[str]]:
     Returns:
       every comparison, those that are worse first; what could not be compared and why, in words.
     """
-    found, notes = {cell.label: cell for cell in now.cells}, []
+    cells, notes = {cell.label: cell for cell in now.cells}, []
     pairs: list[tuple[str, Estimate, Estimate]] = []
     rows: list[Row] = []
     for before in baseline.cells:
-        after = found.pop(before.label, None)
+        after = cells.pop(before.label, None)
         if after is None:
             notes.append(f"{before.label}: in the baseline, but not in this run")
             continue
         notes += _not_compared(before, after)
         pairs += [(before.label, *estimates) for estimates in _pairs(before, after)]
         rows += _verdicts(before, after)
-    notes += [f"{label}: new, not in the baseline" for label in found]
+    notes += [f"{label}: new, not in the baseline" for label in cells]
     share = (1 - CONFIDENCE) / max(1, len(pairs))
     rows += [_row(label, first, second, share) for label, first, second in pairs]
     return sorted(rows, key=lambda row: not row["is_worse"]), notes
 
 
-def told(place: Path, baseline: Baseline, now: Baseline) -> dict[str, Any]:
-    """`baseline`: what results are compared with, in words; `rows` and `notes` of the comparison."""
+class Outcome(TypedDict):
+    """Comparison with the baseline: its name in words, None where there is none; every row; and what was not compared."""
+
+    baseline: str | None
+    rows: list[Row]
+    notes: list[str]
+
+
+def told(place: Path, baseline: Baseline, now: Baseline) -> Outcome:
+    """Compares present results with the baseline that lies at a place."""
     rows, notes = compare(baseline, now)
     return {"baseline": f"{place.name}, code {baseline.code[:12]}", "rows": rows, "notes": notes}
 
@@ -82,10 +90,10 @@ def told(place: Path, baseline: Baseline, now: Baseline) -> dict[str, Any]:
 def tell(row: Row) -> str:
     """One row in words."""
     shown = [value if isinstance(value, str) else f"{value:.4g}" for value in (row["baseline"], row["now"])]
-    told = f"{row['label']}: {row['quantity']} {shown[0]} -> {shown[1]}"
+    words = f"{row['label']}: {row['quantity']} {shown[0]} -> {shown[1]}"
     if row["difference"] is not None:
-        told += f", {row['difference']:+.4g} [{row['low']:+.4g}, {row['high']:+.4g}]"
-    return f"{told}: {'worse than the baseline' if row['is_worse'] else 'not worse'}"
+        words += f", {row['difference']:+.4g} [{row['low']:+.4g}, {row['high']:+.4g}]"
+    return f"{words}: {'worse than the baseline' if row['is_worse'] else 'not worse'}"
 
 
 def _not_compared(before: CellFacts, after: CellFacts) -> list[str]:
@@ -101,14 +109,14 @@ def _not_compared(before: CellFacts, after: CellFacts) -> list[str]:
 
 
 def _pairs(before: CellFacts, after: CellFacts) -> list[tuple[Estimate, Estimate]]:
-    """What both sides know and found in the same setting."""
-    found = []
+    """Pairs of numbers that both sides have in the same setting."""
+    pairs = []
     if before.regret is not None and after.regret is not None and before.regret.setting == after.regret.setting:
-        found.append((before.regret.final, after.regret.final))
+        pairs.append((before.regret.final, after.regret.final))
     if before.audit is not None and after.audit is not None and before.audit.setting == after.audit.setting:
         new = {estimate.quantity: estimate for estimate in after.audit.tightness}
-        found += [(old, new[old.quantity]) for old in before.audit.tightness if old.quantity in new]
-    return found
+        pairs += [(old, new[old.quantity]) for old in before.audit.tightness if old.quantity in new]
+    return pairs
 
 
 def _verdicts(before: CellFacts, after: CellFacts) -> list[Row]:
@@ -136,26 +144,26 @@ def _row(label: str, before: Estimate, after: Estimate, share: float) -> Row:
                low=low, high=high, is_worse=is_worse)  # fmt: skip
 
 
-def lines(found: Mapping[str, Any] | None) -> list[str]:
-    """What the terminal shows of the suite's gate; nothing where it did not run."""
-    if found is None:
+def lines(outcome: Outcome | None) -> list[str]:
+    """Lines of the terminal on the suite's gate; none where it did not run."""
+    if outcome is None:
         return []
-    if found["baseline"] is None:
-        return [f"gate          {note}" for note in found["notes"]]
-    n_worse = sum(row["is_worse"] for row in found["rows"])
+    if outcome["baseline"] is None:
+        return [f"gate          {note}" for note in outcome["notes"]]
+    n_worse = sum(row["is_worse"] for row in outcome["rows"])
     shown = [
-        f"gate          {n_worse} of {len(found['rows'])} comparisons are worse than the baseline ({found['baseline']})"
+        f"gate          {n_worse} of {len(outcome['rows'])} comparisons are worse than the baseline ({outcome['baseline']})"
     ]
-    shown += [f"              {tell(row)}" for row in found["rows"] if row["is_worse"]]
-    return shown + [f"              {note}" for note in found["notes"]]
+    shown += [f"              {tell(row)}" for row in outcome["rows"] if row["is_worse"]]
+    return shown + [f"              {note}" for note in outcome["notes"]]
 
 
-def in_report(found: Mapping[str, Any] | None) -> dict[str, Any] | None:
+def in_report(outcome: Outcome | None) -> Regressions | None:
     """The field `regressions` of a report's document, from what the suite's gate returned; None without a baseline."""
-    if found is None or found["baseline"] is None:
+    if outcome is None or outcome["baseline"] is None:
         return None
-    shown = []
-    for row in found["rows"]:
+    shown: list[Regression] = []
+    for row in outcome["rows"]:
         text = "a worse verdict than the baseline's"
         if row["difference"] is not None:
             side = "above" if row["quantity"] == REGRET else "below"
@@ -163,4 +171,4 @@ def in_report(found: Mapping[str, Any] | None) -> dict[str, Any] | None:
             text = f"difference {row['difference']:+.4g} {interval}; worse if all of the interval lies {side} 0"
         shown.append({"label": row["label"], "quantity": row["quantity"], "before": row["baseline"], "now": row["now"],
                       "is_worse": row["is_worse"], "text": text})  # fmt: skip
-    return {"baseline": found["baseline"], "rows": shown}
+    return {"baseline": outcome["baseline"], "rows": shown}

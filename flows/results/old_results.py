@@ -17,7 +17,7 @@ from bandana.flows.plan.cells import Cell
 
 
 class Old(NamedTuple):
-    """What cannot be used any more."""
+    """Results that cannot be used any more."""
 
     n: int
     """Blocks and audits that are computed again although the store answers their question."""
@@ -30,8 +30,8 @@ class Old(NamedTuple):
             return
         are = "1 result was" if self.n == 1 else f"{self.n} results were"
         they = "it is" if self.n == 1 else "they are"
-        told = f"{are} made by other code or other library versions; {they} computed again"
-        print(f"{told} (old files stay in {folder}: {self.n_bytes / 1e6:.1f} MB)", file=sys.stderr, flush=True)
+        head = f"{are} made by other code or other library versions; {they} computed again"
+        print(f"{head} (old files stay in {folder}: {self.n_bytes / 1e6:.1f} MB)", file=sys.stderr, flush=True)
 
 
 def find(wanted: Iterable[tuple[str, str]], store: Store, known: Mapping[str, int] | None = None) -> Old:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from bandana.audits.bounds.methods import method_of
 from bandana.audits.bounds.power import LARGEST_FACTOR, share_caught
 from bandana.audits.claims import Quantity
+from bandana.audits.documents.audit import Audit, AuditEntry, PowerCurve
 from bandana.audits.outcome import OUTPUT
 
 _POINTS = 40
 _TRIALS = 40
 
 
-def power_curve(entry: dict[str, Any]) -> dict[str, Any] | None:
-    """What the report shows as an audit's `power`.
+def power_curve(entry: AuditEntry | Audit) -> PowerCurve | None:
+    """Power curve of an audit, as its report shows it.
 
     Args:
       entry: of the report's `audits`, see `bandana.audits.summary.summarize`.

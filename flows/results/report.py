@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
 import pandas as pd
 from prefect import flow
 
+from bandana.audits.documents.report import Regressions, Report
 from bandana.audits.reporting import figures
 from bandana.flows.folder.progress import bar
 from bandana.flows.folder.settings import DataFolder
@@ -16,13 +18,16 @@ from bandana.flows.folder.turns import alone_in
 from bandana.flows.keys.provenance import Record
 from bandana.flows.plan.plan import Plan
 from bandana.flows.results.audit_report import track, write_document
-from bandana.flows.results.report_document import assemble, audit_documents, block_records
+from bandana.flows.results.report_document import assemble, audit_documents, block_records, last
 from bandana.flows.spec.spec import Spec
 from bandana.flows.tracking.tracker import Tracker
 
+_CURVES: tuple[Literal["mean", "low", "high", "mu_spent", "bound", "lower_bound"], ...]
+_CURVES = ("mean", "low", "high", "mu_spent", "bound", "lower_bound")
+
 
 @flow(name="report")
-def report(plan: Plan, spec_text: str, data: str, regressions: dict[str, Any] | None = None) -> dict[str, str]:
+def report(plan: Plan, spec_text: str, data: str, regressions: Regressions | None = None) -> dict[str, str]:
     """Renders the suite's report, and one of each audit, from stored results; nothing is computed anew.
 
     The report shows the spec's text, and `regressions`, see `gate.in_report`; None without a baseline.
@@ -51,7 +56,7 @@ def report(plan: Plan, spec_text: str, data: str, regressions: dict[str, Any] | 
     return {kind: str(path) for kind, path in files.items()}
 
 
-def _write_parts(document: dict[str, Any], target: Path) -> list[Path]:
+def _write_parts(document: Report, target: Path) -> list[Path]:
     """The figures as SVG and the tables as CSV, for those who want them one by one."""
     written = []
     drawn = figures(document)
@@ -83,7 +88,7 @@ def _write_parts(document: dict[str, Any], target: Path) -> list[Path]:
     return written
 
 
-def regret_tables(document: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
+def regret_tables(document: Report) -> dict[str, list[dict[str, object]]]:
     """Tables of the benchmark by name: `regret` has one row a cell, at the end; `regret-curves` one row a cell and round.
 
     A column without a value is null: a cell that is not private spends nothing, and withheld regret is not shown.
@@ -91,33 +96,30 @@ def regret_tables(document: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
     benchmark = document["benchmark"]
     if benchmark is None:
         return {}
-    curves = ("mean", "low", "high", "mu_spent", "bound", "lower_bound")
     finals = []
     for cell in benchmark["cells"]:
-        row = {key: value for key, value in cell.items() if not isinstance(value, list | dict) and key not in curves}
-        promise = cell["promise"] or dict.fromkeys(("statement", "unit", "relation", "epsilon", "delta"))
-        row |= {f"promise_{key}": promise[key] for key in ("statement", "unit", "relation", "epsilon", "delta")}
+        row = {key: value for key, value in cell.items() if not isinstance(value, list | dict) and key not in _CURVES}
+        promise: Mapping[str, object] = cell["promise"] or {}
+        row |= {f"promise_{key}": promise.get(key) for key in ("statement", "unit", "relation", "epsilon", "delta")}
         row |= {
-            "mu_spent": _last(cell["mu_spent"]),
-            **{f"final_{key}": _last(cell[key]) for key in ("bound", "lower_bound")},
+            "mu_spent": last(cell["mu_spent"]),
+            "final_bound": last(cell["bound"]),
+            "final_lower_bound": last(cell["lower_bound"]),
         }
         quantiles = cell["final_quantiles"] or (None, None, None)
         row |= dict(zip(("final_quantile_10", "final_quantile_50", "final_quantile_90"), quantiles, strict=True))
         row |= {f"test_{key}": value for key, value in (cell["decision"] or {}).items() if not key.endswith("_text")}
         finals.append({key: value for key, value in row.items() if key not in ("promise", "values", "final_quantiles")})
-    points = [
-        {"label": cell["label"], "round": at, **{key: None if cell[key] is None else cell[key][i] for key in curves}}
-        for cell in benchmark["cells"]
-        for i, at in enumerate(benchmark["grid"])
-    ]
+    points: list[dict[str, object]] = []
+    for cell in benchmark["cells"]:
+        curves = {key: cell[key] for key in _CURVES}
+        for i, at in enumerate(benchmark["grid"]):
+            values: dict[str, float | None] = {key: None if curve is None else curve[i] for key, curve in curves.items()}
+            points.append({"label": cell["label"], "round": at, **values})
     return {"regret": finals, "regret-curves": points}
 
 
-def _last(values: list[float] | None) -> float | None:
-    return None if values is None else values[-1]
-
-
-def _track(spec: Spec, document: dict[str, Any], made: list[Record | None], artifacts: list[Path], tracker: Tracker) -> None:
+def _track(spec: Spec, document: Report, made: list[Record | None], artifacts: list[Path], tracker: Tracker) -> None:
     tracker.experiment(spec.name, spec.description or spec.title)
     params = {"horizon": spec.horizon, "replications": spec.replications, "seed": spec.seed}
     track(document, spec.name, params | {"evidence": document["evidence"]["sha256"]}, made, artifacts, tracker)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from bandana.audits.contents import PROVENANCE
-from bandana.audits.reporting.document import REPORT, validate
+from bandana.audits.documents.benchmark import Benchmark, BenchmarkCell, OfUser, Promise
+from bandana.audits.documents.report import People, Report
+from bandana.audits.reporting.document import validate
 from bandana.audits.reporting.intervals import caution, quantiles, words
 from bandana.audits.summary import finite
 from bandana.flows.cells.audits import audit_entry, evidence_of, stored_audit
@@ -24,7 +25,7 @@ from bandana.flows.plan.roles import Role
 from bandana.flows.results.audit_report import FORMATS, evidence_field, evidence_file, rendered, write_document
 from bandana.flows.results.comparisons import comparisons, twin_of
 from bandana.flows.results.power_curve import power_curve
-from bandana.flows.results.summaries import summarize_cell
+from bandana.flows.results.summaries import CURVES, Summary, summarize_cell
 from bandana.flows.spec.spec import Spec
 from bandana.flows.texts.mistakes import SpecError
 from bandana.flows.tracking.metrics import accounted_epsilon
@@ -36,14 +37,14 @@ _WITHHELD = (
 )
 
 
-def assemble(plan: Plan, spec_text: str, store: Store) -> dict[str, Any]:
+def assemble(plan: Plan, spec_text: str, store: Store) -> Report:
     """The report's document, from what is in the store.
 
     Raises:
       SpecError: the store holds nothing of this spec.
     """
     spec, cells = plan.spec, plan.played
-    audited = [(cell, found) for cell in cells if (found := stored_audit(cell, store)) is not None]
+    audited = [(cell, outcome) for cell in cells if (outcome := stored_audit(cell, store)) is not None]
     played = [cell for cell in cells if all(is_played(block, store) for block in cell.blocks())]
     if not audited and not played:
         raise SpecError(
@@ -63,7 +64,7 @@ def assemble(plan: Plan, spec_text: str, store: Store) -> dict[str, Any]:
     results = sorted(store.path(BENCHMARK, block.key) for cell, block in blocks if cell.environment.shows("regret"))
     hashed = evidence + [(path, f"results/{BENCHMARK}/{path.name}") for path in results]
     return {
-        "schema": REPORT,
+        "schema": "bandana/report/11",
         "kind": "experiment",
         "title": spec.title or spec.name,
         "description": spec.description,
@@ -73,7 +74,7 @@ def assemble(plan: Plan, spec_text: str, store: Store) -> dict[str, Any]:
         "people": _people(plan),
         "books": book_keeper().summaries(plan, is_played=bool(played)),
         "environments": [environment.describe() for environment in plan.environments],
-        "audits": [entry | {"power": power_curve(entry)} for entry in entries],
+        "audits": [{**entry, "power": power_curve(entry)} for entry in entries],
         "benchmark": _benchmark(plan, played, store) if played else None,
         "regressions": None,
         "related": [{"label": cell.name, "path": f"audits/{cell.slug}.{_linked(spec)}"} for cell, _ in audited],
@@ -91,10 +92,15 @@ def assemble(plan: Plan, spec_text: str, store: Store) -> dict[str, Any]:
     }
 
 
+def last(values: list[float] | None) -> float | None:
+    """Last value of a curve; None without one."""
+    return None if values is None else values[-1]
+
+
 def block_records(cells: Iterable[Cell], store: Store) -> list[provenance.Record | None]:
-    """How each block of the cells came to be; None where that is not known."""
+    """Provenance of each block of the cells; None where that is not known."""
     described = [store.describe(BENCHMARK, block.key) or {} for cell in cells for block in cell.blocks()]
-    return [provenance.shown(told.get(PROVENANCE), is_anonymous=store.is_anonymous) for told in described]
+    return [provenance.shown(each.get(PROVENANCE), is_anonymous=store.is_anonymous) for each in described]
 
 
 def _without_folders(spec: Spec, text: str) -> str:
@@ -118,7 +124,7 @@ def _epsilon(cell: Cell) -> float | None:
     return claim.epsilon_at(cell.spec.audit.delta)
 
 
-def _people(plan: Plan) -> dict[str, Any]:
+def _people(plan: Plan) -> People:
     """Number of people that delta is judged against: the declared one, or one for each round or episode."""
     spec = plan.spec
     if spec.deployment is not None and spec.deployment.people is not None:
@@ -127,8 +133,8 @@ def _people(plan: Plan) -> dict[str, Any]:
     return {"count": spec.horizon, "source": f"the {unit} of one run, one person each: the operator declared no number"}
 
 
-def _promise(cell: Cell) -> dict[str, Any] | None:
-    """What the source promises for one run of a cell, with its epsilon at the suite's delta."""
+def _promise(cell: Cell) -> Promise | None:
+    """Promise of the source for one run of a cell, with its epsilon at the suite's delta."""
     if not cell.is_private:
         return None
     claim, delta = cell.claim(), cell.spec.audit.delta
@@ -142,24 +148,25 @@ def _promise(cell: Cell) -> dict[str, Any] | None:
     }
 
 
-def _of_user(cell: Cell, summary: dict[str, Any]) -> dict[str, Any] | None:
-    """What the ledger accounts to a user with all records, where the environment declares users who return."""
+def _of_user(cell: Cell, summary: Summary) -> OfUser | None:
+    """Cost that the ledger accounts to a user with all records, where the environment declares users who return."""
     if not cell.is_private or cell.environment.item.users is None:
         return None
     mu, pure, delta = summary["user_mu"], summary["user_pure"], cell.spec.audit.delta
     return {"mu": mu, "epsilon": finite(accounted_epsilon(mu, pure, delta)) if mu else None}
 
 
-def _benchmark(plan: Plan, cells: list[Cell], store: Store) -> dict[str, Any]:
+def _benchmark(plan: Plan, cells: list[Cell], store: Store) -> Benchmark:
     spec = plan.spec
-    shown, grid, finals = [], [], {}
+    shown: list[BenchmarkCell] = []
+    grid, finals = [], {}
     own = [cell for cell in cells if cell.role is Role.ALGORITHM]
     whose = {twin.name: cell.name for cell in own if (twin := twin_of(cell, cells)) is not None}
     for cell in cells:
         summary = summarize_cell(cell, store)
         grid = summary["grid"].tolist()
         is_shown = cell.environment.shows("regret")
-        curves = {name: summary[name].tolist() if is_shown else None for name in ("mean", "low", "high")}
+        mean, low, high = (summary[name].tolist() if is_shown else None for name in CURVES)
         spent, bound, least = summary["mu_spent"], cell.regret_bound(summary["grid"]), cell.lower_bound(summary["grid"])
         if is_shown:
             finals[cell.name] = summary["finals"]
@@ -180,11 +187,15 @@ def _benchmark(plan: Plan, cells: list[Cell], store: Store) -> dict[str, Any]:
                 "mu_claimed": claimed,
                 "mu_spent": spent.tolist() if cell.is_private and np.isfinite(spent).all() else None,
                 "replications": spec.replications,
-                **curves,
-                **{f"final_{name}": None if values is None else values[-1] for name, values in curves.items()},
+                "mean": mean,
+                "low": low,
+                "high": high,
+                "final_mean": last(mean),
+                "final_low": last(low),
+                "final_high": last(high),
                 "bound": None if bound is None else bound.values.tolist(),
                 "bound_text": None if bound is None else bound.text,
-                "role": str(cell.role),
+                "role": cell.role.value,
                 "twin_of": whose.get(cell.name),
                 "final_quantiles": quantiles(summary["finals"]) if is_shown else None,
                 "caution": caution(summary["finals"]) if is_shown else None,
@@ -205,16 +216,16 @@ def _benchmark(plan: Plan, cells: list[Cell], store: Store) -> dict[str, Any]:
     }
 
 
-def audit_documents(plan: Plan, document: dict[str, Any]) -> dict[str, dict[str, Any]]:
+def audit_documents(plan: Plan, document: Report) -> dict[str, Report]:
     """A document of each audit of a report, for a reviewer of one: file name -> document."""
     spec, cells = plan.spec, {cell.name: cell for cell in plan.cells}
-    found = {}
+    documents: dict[str, Report] = {}
     for entry in document["audits"]:
         cell = cells[entry["label"]]
         evidence = [file for file in document["evidence"]["files"] if file["path"] == f"evidence/{cell.slug}.npz"]
         whole = f"../report.{_linked(spec)}"
         made = provenance.summary([("audits", entry["provenance"])])
-        found[cell.slug] = document | {
+        documents[cell.slug] = document | {
             "kind": "audit",
             "created": made["ended"],
             "provenance": made,
@@ -230,7 +241,7 @@ def audit_documents(plan: Plan, document: dict[str, Any]) -> dict[str, dict[str,
             ],
             "evidence": evidence_field(evidence),
         }
-    return found
+    return documents
 
 
 def _linked(spec: Spec) -> str:
@@ -238,7 +249,7 @@ def _linked(spec: Spec) -> str:
     return next(kind for kind in ("html", "pdf", "json") if kind in spec.report.formats)
 
 
-def write(plan: Plan, document: dict[str, Any], place: Path) -> list[Path]:
+def write(plan: Plan, document: Report, place: Path) -> list[Path]:
     """Writes a report where a caller wants it, and returns its files.
 
     Args:

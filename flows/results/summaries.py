@@ -5,20 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypedDict
 
 import numpy as np
 
+from bandana.algorithms.protocol import FloatArray, IntArray
 from bandana.audits.contents import PROVENANCE
+from bandana.audits.documents.audit import Audit, AuditEntry
+from bandana.audits.documents.benchmark import Decision
+from bandana.audits.documents.provenance import ReportProvenance
 from bandana.audits.reporting.intervals import mean_interval
 from bandana.flows.cells.play import benchmark_block
 from bandana.flows.folder.store import Store
 from bandana.flows.keys import provenance
 from bandana.flows.keys.content import content_key
+from bandana.flows.keys.provenance import Record
 from bandana.flows.plan.cells import Cell
 from bandana.flows.plan.keys import identity_of
 from bandana.flows.plan.roles import Role
-from bandana.flows.results.decisions import decisions, outcomes
+from bandana.flows.results.decisions import Outcomes, decisions, outcomes
 from bandana.flows.spec.spec import is_finite
 from bandana.flows.tracking.metrics import logged, numbers_of
 from bandana.flows.tracking.record import ACCOUNTED, CellRecord, audit_metrics
@@ -30,23 +35,58 @@ _NOTES = {
 """Heads of runs that the spec does not list."""
 
 
-def summarize_cell(cell: Cell, store: Store) -> dict[str, Any]:
+class Summary(TypedDict):
+    """A cell's benchmark in numbers.
+
+    Attributes:
+      mean: regret over replications on the grid, with its 95 % interval from `low` to `high`.
+      finals: (n_reps,) final regrets.
+      mu_spent: of the releases before each round of the grid; `mu` and `pure` are those of the whole run.
+      user_mu: as `mu`, of a user with all records.
+      outcomes: see `decisions.outcomes`.
+      made: provenance of each block.
+    """
+
+    grid: IntArray
+    mean: FloatArray
+    low: FloatArray
+    high: FloatArray
+    finals: FloatArray
+    mu_spent: FloatArray
+    mu: float | None
+    pure: float | None
+    user_mu: float | None
+    user_pure: float | None
+    noise: str
+    values: dict[str, Any]
+    outcomes: Outcomes | None
+    decision: Decision | None
+    made: list[Record | None]
+    provenance: ReportProvenance
+
+
+CURVES: tuple[Literal["mean", "low", "high"], ...] = ("mean", "low", "high")
+
+
+def summarize_cell(cell: Cell, store: Store) -> Summary:
     """A cell's regret over rounds: mean and 95 % confidence interval over replications; privacy spent, and who made it."""
     results = [benchmark_block(block, store) for block in cell.blocks()]
     regret = np.concatenate([arrays["regret"] for arrays, _ in results])
-    found = mean_interval(regret)
-    made = [provenance.shown(told.get(PROVENANCE), is_anonymous=store.is_anonymous) for _, told in results]
-    # What the cell's claim is held against; of users who return both levels are told.
-    told = "user_" if cell.promised is not None else ""
+    mean, low, high = mean_interval(regret)
+    made = [provenance.shown(about.get(PROVENANCE), is_anonymous=store.is_anonymous) for _, about in results]
+    # What the cell's claim is held against; of users who return both levels are known.
+    level = "user_" if cell.promised is not None else ""
     most = {name: _largest(described.get(name) for _, described in results) for name in _SPENT}
     decided = outcomes(cell, [arrays for arrays, _ in results])
     return {
         "grid": results[0][0]["grid"],
-        **found._asdict(),
+        "mean": mean,
+        "low": low,
+        "high": high,
         "finals": regret[:, -1],
-        "mu_spent": np.max([arrays[f"{told}mu_spent"] for arrays, _ in results], axis=0),
-        "mu": most[f"{told}mu"],
-        "pure": most[f"{told}pure"],
+        "mu_spent": np.max([arrays[f"{level}mu_spent"] for arrays, _ in results], axis=0),
+        "mu": most[f"{level}mu"],
+        "pure": most[f"{level}pure"],
         "user_mu": most["user_mu"],
         "user_pure": most["user_pure"],
         "noise": results[0][1]["noise"],
@@ -59,7 +99,7 @@ def summarize_cell(cell: Cell, store: Store) -> dict[str, Any]:
 
 
 _SPENT = ("mu", "pure", "user_mu", "user_pure")
-"""What a block's description says of the privacy spent by the worst record, and by the worst user where users return."""
+"""Fields of a block's description on the privacy spent by the worst record, and by the worst user where users return."""
 
 
 def _largest(values: Iterable[float | None]) -> float | None:
@@ -69,12 +109,12 @@ def _largest(values: Iterable[float | None]) -> float | None:
     return max(numbers) if numbers and len(numbers) == len(known) else None
 
 
-def benchmark_record(cell: Cell, summary: dict[str, Any]) -> CellRecord:
-    """What MLflow keeps of a cell's benchmark."""
+def benchmark_record(cell: Cell, summary: Summary) -> CellRecord:
+    """Record of a cell's benchmark in MLflow."""
     grid = summary["grid"].tolist()
     curves: dict[str, Any] = {}
     if cell.environment.shows("regret"):
-        shown = ("mean", "low", "high") if cell.spec.replications > 1 else ("mean",)  # one replication has no interval
+        shown = CURVES if cell.spec.replications > 1 else CURVES[:1]  # one replication has no interval
         curves = {f"regret/{name}": (grid, summary[name].tolist()) for name in shown}
     if is_finite(summary["mu"]):
         curves["privacy/mu_spent"] = (grid, summary["mu_spent"].tolist())
@@ -83,8 +123,8 @@ def benchmark_record(cell: Cell, summary: dict[str, Any]) -> CellRecord:
     return cell_record(cell, metrics, curves, [], made)
 
 
-def audit_record(cell: Cell, entry: dict[str, Any], evidence: Path) -> CellRecord:
-    """What MLflow keeps of a cell's audit, from its entry in the report and its evidence file."""
+def audit_record(cell: Cell, entry: AuditEntry | Audit, evidence: Path) -> CellRecord:
+    """Record of a cell's audit in MLflow, from its entry in the report and its evidence file."""
     made = provenance.tags("audit", provenance.summary([("audits", entry["provenance"])]), [entry["provenance"]])
     record = replace(cell_record(cell, audit_metrics(entry), {}, [evidence], made), fills=ACCOUNTED)
     record.tags["verdict"] = entry["verdict"]

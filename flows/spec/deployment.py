@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import date
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -51,6 +51,6 @@ class DeploymentSpec(Strict):
             raise ValueError("approved needs approver: name who approved the release")
         return self
 
-    def shown(self) -> dict[str, object]:
+    def shown(self) -> Any:
         """The block as a report's document holds it; null is what was not declared."""
         return self.model_dump(mode="json")

@@ -115,7 +115,7 @@ def audit_all_flow(labels: list[str], effort: Effort, data: str) -> JsonObject |
 
 
 @task(name="gate", cache_policy=NO_CACHE, persist_result=False)
-def _gate(labels: list[str], effort: Effort, folder: DataFolder) -> JsonObject | None:
+def _gate(labels: list[str], effort: Effort, folder: DataFolder) -> gate.Outcome | None:
     """Holds the audits against the baseline; None where there is none."""
     place, store = baseline.place_in(folder, SUITE), Store(folder.results)
     recorded = baseline.read(place)

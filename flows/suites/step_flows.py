@@ -11,13 +11,13 @@ from prefect import flow, task
 from prefect.cache_policies import NO_CACHE
 from prefect.futures import PrefectFuture, as_completed
 
+from bandana.audits.documents.audit import AuditEntry
 from bandana.flows.folder.settings import DataFolder
 from bandana.flows.folder.store import Store
 from bandana.flows.plan.plan import Plan, is_small
 from bandana.flows.running import time_limit
 from bandana.flows.running.executors import Executor, Resources, cores_each, patience, task_runner
 from bandana.flows.suites import steps
-from bandana.flows.texts.json_text import JsonObject
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -64,7 +64,7 @@ def benchmark_flow(plan: Plan, data: str) -> None:
 
 
 @flow(name="audit", persist_result=False)
-def audit_flow(plan: Plan, data: str) -> list[JsonObject]:
+def audit_flow(plan: Plan, data: str) -> list[AuditEntry]:
     """Audits every private cell of the plan, and returns the report's entries in its order; finished audits are kept."""
     folder, patient = DataFolder(Path(data)), plan.spec.execution
     tasks = _Tasks("audit-cell", Store(folder.results), patient.retries, patient.audit_timeout)
@@ -78,7 +78,7 @@ def benchmark(plan: Plan, data: str, resources: Resources | None = None) -> None
     benchmark_flow.with_options(task_runner=runner)(plan, data)
 
 
-def audit(plan: Plan, data: str, resources: Resources | None = None) -> list[JsonObject]:
+def audit(plan: Plan, data: str, resources: Resources | None = None) -> list[AuditEntry]:
     """Runs the flow on the chosen resources; processes, one a core, for None."""
     runner = task_runner(resources or Resources(), Executor.PROCESSES, __name__)
     return audit_flow.with_options(task_runner=runner)(plan, data)

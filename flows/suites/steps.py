@@ -12,6 +12,7 @@ from functools import partial
 from time import perf_counter
 from typing import Protocol, TypeVar
 
+from bandana.audits.documents.audit import AuditEntry
 from bandana.audits.replays.replay import in_threads
 from bandana.flows.cells.audits import (
     audit_cell,
@@ -33,7 +34,6 @@ from bandana.flows.plan.cells import Block, Cell
 from bandana.flows.plan.plan import Plan
 from bandana.flows.results.summaries import audit_record, benchmark_record, summarize_cell
 from bandana.flows.spec.spec import Spec
-from bandana.flows.texts.json_text import JsonObject
 from bandana.flows.tracking.record import CellRecord
 from bandana.flows.tracking.tracker import Tracker, TrackingError
 
@@ -112,7 +112,7 @@ def benchmark(plan: Plan, folder: DataFolder, workers: Workers, tracker: Tracker
     journal.write("benchmark done", suite=suite)
 
 
-def audit(plan: Plan, folder: DataFolder, workers: Workers, tracker: Tracker | None = None) -> list[JsonObject]:
+def audit(plan: Plan, folder: DataFolder, workers: Workers, tracker: Tracker | None = None) -> list[AuditEntry]:
     """Audits every private cell of a plan whose data are bound, and returns the report's entries in the spec's order.
 
     Raises:
@@ -167,7 +167,7 @@ def _play(store: Store, item: tuple[Block, str]) -> float:
     return round(perf_counter() - start, 3)
 
 
-def _audit(store: Store, n_cores: int, item: tuple[Cell, str]) -> tuple[JsonObject, float]:
+def _audit(store: Store, n_cores: int, item: tuple[Cell, str]) -> tuple[AuditEntry, float]:
     """Audits one cell, under the key that the caller knows it by: its entry in the report, and the seconds that it took."""
     (cell, key), start = item, perf_counter()
     check_same(key, audit_key(cell))

@@ -13,7 +13,7 @@ from bandana.flows.folder.settings import DataFolder
 from bandana.flows.folder.store import Store
 from bandana.flows.plan.plan import Plan
 from bandana.flows.results import baseline, old_results
-from bandana.flows.results.gate import in_report, told
+from bandana.flows.results.gate import Outcome, in_report, told
 from bandana.flows.results.report import report
 from bandana.flows.running.executors import Resources
 from bandana.flows.suites.alarms import AlarmRaised, Findings, conclude, with_alarm
@@ -25,7 +25,7 @@ STEPS = ("benchmark", "audit", "gate", "report")
 
 
 @task(name="gate", cache_policy=NO_CACHE, persist_result=False)
-def _gate(plan: Plan, spec_text: str, data: str) -> JsonObject:
+def _gate(plan: Plan, spec_text: str, data: str) -> Outcome:
     """Holds what is in the store against the baseline."""
     folder, spec = DataFolder(Path(data)), plan.spec
     place = baseline.place_of(spec, folder)

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from bandana.audits.documents.audit import Audit, Role
+from bandana.audits.documents.fields import present
 from bandana.audits.reporting.document import has_ledger
 from bandana.audits.reporting.figures import drawing
 from bandana.audits.reporting.numbers import number
@@ -21,21 +23,21 @@ _GAUSSIAN, _UNCONDITIONAL = "measured, if Gaussian DP", "measured, nothing assum
 class _Mark(NamedTuple):
     """One mark of a row: its role, value, and name in the legend; hollow if nothing is assumed."""
 
-    role: str
+    role: Role
     value: float | None
     name: str
     is_hollow: bool = False
 
 
-def _marks(audit: dict[str, Any]) -> list[_Mark]:
+def _marks(audit: Audit) -> list[_Mark]:
     three, measured = audit["epsilon"], audit["measured_epsilon"]
-    promised = [_Mark(role, three[role], role) for role in ("claimed", "accounted")]
+    promised = [_Mark("claimed", three["claimed"], "claimed"), _Mark("accounted", three["accounted"], "accounted")]
     gaussian = [] if measured["gaussian"] is None else [_Mark("measured", measured["gaussian"], _GAUSSIAN)]
     return [*promised, *gaussian, _Mark("measured", measured["unconditional"], _UNCONDITIONAL, is_hollow=True)]
 
 
 @drawing.drawn_once
-def epsilons(audits: Sequence[dict[str, Any]]) -> str:
+def epsilons(audits: Sequence[Audit]) -> str:
     """Claimed, accounted and measured epsilon, one row per audit; measured with and without an assumption.
 
     Args:
@@ -97,7 +99,7 @@ def _draw_mark(axes: Axes, mark: _Mark, height: float, has_accounts: bool) -> No
 
 
 @drawing.drawn_once
-def tradeoff_curve(audit: dict[str, Any]) -> str:
+def tradeoff_curve(audit: Audit) -> str:
     """Trade-off curves of the two error rates, and below them their distance from the claim.
 
     Args:
@@ -108,7 +110,7 @@ def tradeoff_curve(audit: dict[str, Any]) -> str:
       false-positive rate: how much larger than the claim's least false-negative rate those of the attack and of the lower
       bound are, in percentage points; below 0 the claim would be refuted.
     """
-    curve = audit["tradeoff"]
+    curve = present(audit["tradeoff"])
     fpr, claimed = np.asarray(curve["fpr"], dtype=float), np.asarray(curve["claimed"], dtype=float)
     corner = max(
         float(fpr[np.argmin(np.abs(np.asarray(curve[key]) - fpr))]) for key in ("claimed", "measured", "lower_bound")
@@ -149,7 +151,7 @@ def tradeoff_curve(audit: dict[str, Any]) -> str:
 
 
 @drawing.drawn_once
-def power_curve(audit: dict[str, Any]) -> str:
+def power_curve(audit: Audit) -> str:
     """Share of audits that catch a fault, against the factor by which it exceeds the claim.
 
     Args:
@@ -158,7 +160,7 @@ def power_curve(audit: dict[str, Any]) -> str:
     Returns:
       SVG text; the share of 95 % is a line, and the smallest factor that reaches it is marked.
     """
-    curve, smallest = audit["power"], audit["measurement"]["smallest_factor"]
+    curve, smallest = present(audit["power"]), audit["measurement"]["smallest_factor"]
 
     def draw(axes: Axes) -> None:
         color = drawing.ROLES["measured"]

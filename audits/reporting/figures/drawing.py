@@ -17,8 +17,10 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any, ParamSpec
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from bandana.algorithms.protocol import FloatArray
+from bandana.audits.documents.audit import Role
 from bandana.audits.reporting.numbers import number, power_of_ten
 
 if TYPE_CHECKING:
@@ -26,13 +28,15 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 P = ParamSpec("P")
+Band = tuple[ArrayLike, ArrayLike, ArrayLike]
+"""A mean, and the ends of its interval, (n,) each."""
 DRAWN: dict[str, str] = {}
 """SVG text of the latest figures, by a hash of what they show."""
 _KEPT = 256  # some ten megabytes
 _MOST_TICKS = 8
 _NAMES = 24  # at the ends of lines, one below the other, as many as a panel has room for
-ROLES = {"claimed": "#1f2328", "accounted": "#0072b2", "measured": "#d55e00"}
-MARKERS = {"claimed": "D", "accounted": "o", "measured": ">"}
+ROLES: dict[Role, str] = {"claimed": "#1f2328", "accounted": "#0072b2", "measured": "#d55e00"}
+MARKERS: dict[Role, str] = {"claimed": "D", "accounted": "o", "measured": ">"}
 FAMILIES = ("#0072b2", "#d55e00", "#009e73", "#a3407a", "#3a86c8", "#8a6d00")
 """Colors of families, apart for color-blind readers and dark enough for words (after Okabe and Ito, 2008)."""
 SHAPES = "osD^vP"
@@ -158,20 +162,18 @@ def few_ticks(count: int) -> Any:
     return MaxNLocator(count, steps=[1, 2, 2.5, 5, 10])
 
 
-def draw_line(
-    axes: Axes, x: FloatArray, curve: Mapping[str, Any], *, opacity: float, floor: float = -math.inf, **line: Any
-) -> FloatArray:
+def draw_line(axes: Axes, x: FloatArray, band: Band, *, opacity: float, floor: float = -math.inf, **line: Any) -> FloatArray:
     """Draws a mean over its band, no lower than `floor`; returns the (n,) mean as drawn.
 
     Args:
       axes: where to.
       x: (n,) rounds.
-      curve: `mean`, `low` and `high`, (n,) each.
+      band: a mean and the ends of its interval.
       opacity: of the band.
       floor: smallest value that logarithmic axes show.
       **line: Matplotlib's properties of the line; its color is that of the band.
     """
-    mean, low, high = (np.maximum(np.asarray(curve[key], dtype=float), floor) for key in ("mean", "low", "high"))
+    mean, low, high = (np.maximum(np.asarray(values, dtype=float), floor) for values in band)
     axes.fill_between(x, low, high, color=line["color"], alpha=opacity, linewidth=0)
     axes.plot(x, mean, **line)
     return np.asarray(mean)

@@ -3,22 +3,35 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
 
+from bandana.audits.documents.benchmark import BenchmarkCell
+from bandana.audits.documents.comparison import CellChange
+from bandana.audits.documents.fields import present
 from bandana.audits.reporting.figures import drawing
+from bandana.audits.reporting.intervals import Mean
 from bandana.audits.reporting.numbers import number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+class Line(TypedDict):
+    """Regret of an algorithm over rounds, as a figure shows it."""
+
+    name: str
+    color: str
+    is_reference: bool
+    band: tuple[list[float], list[float], list[float]]
+
+
 @drawing.drawn_once
 def regret_curves(
     grid: Sequence[int],
-    cells: Sequence[dict[str, Any]],
+    cells: Sequence[BenchmarkCell],
     colors: dict[float, str],
     *,
     is_log: bool,
@@ -57,26 +70,28 @@ def regret_curves(
             color = drawing.INK if is_reference else drawing.TWIN if epsilon is None else colors[epsilon]
             dash = drawing.DOTTED if is_reference else drawing.DASH_DOTTED if cell["epsilon"] is None else "-"
             opacity, width = 0.07 if is_reference else 0.18, 1.0 if is_reference or is_twin else None
-            style: dict[str, Any] = {"color": color, "linestyle": dash, "linewidth": width}
-            mean = drawing.draw_line(axes, x, cell, opacity=opacity, floor=floor, **style)
+            style = {"color": color, "linestyle": dash, "linewidth": width}
+            mean = drawing.draw_line(axes, x, band_of(cell), opacity=opacity, floor=floor, **style)
             if not is_log and mean[-1] > top * drawing.ROOM:
                 leaving.append((float(x[np.argmax(mean > top * drawing.ROOM)]), drawing.short(curve_name(cell, cells), 22)))
             elif not is_twin:
                 ends.append((float(mean[-1]), drawing.short(curve_name(cell, cells), 22), color))
             if cell in least:
-                axes.plot(x, np.maximum(cell["lower_bound"], floor), color=color, linewidth=1.0, linestyle=drawing.DOTTED)
+                axes.plot(
+                    x, np.maximum(present(cell["lower_bound"]), floor), color=color, linewidth=1.0, linestyle=drawing.DOTTED
+                )
             if cell in bounded:
-                axes.plot(x, np.maximum(cell["bound"], floor), color=color, linewidth=1.0, linestyle=drawing.DASHED)
+                axes.plot(x, np.maximum(present(cell["bound"]), floor), color=color, linewidth=1.0, linestyle=drawing.DASHED)
         axes.set_xlabel(unit.removesuffix("s") + (" (log scale)" if is_log else ""))
         axes.set_ylabel("regret (units of reward)")
         if is_log:
             axes.set_xscale("log")
             drawing.log_ticks(axes.xaxis)
-            starts = [v for cell in cells for v in cell["mean"][: max(1, len(grid) // 20)] if v > 0]
+            starts = [v for cell in cells for v in present(cell["mean"])[: max(1, len(grid) // 20)] if v > 0]
             low, high = max(floor, min(starts, default=floor) * 0.7), max(top, ceiling, 1e-9) * 1.5
             drawing.limit_regret(axes, low, high, is_log=True)
         else:
-            _linear_axes(axes, cells, top)
+            _linear_axes(axes, [present(cell["low"]) for cell in cells], top)
         twins = [cell for cell in cells if is_log and cell["twin_of"] is not None]
         names = ("without noise", twins), ("upper bound", bounded), ("lower bound", least)
         dashes = zip(names, (drawing.DASH_DOTTED, drawing.DASHED, drawing.DOTTED), strict=True)
@@ -90,7 +105,7 @@ def regret_curves(
 
 
 @drawing.drawn_once
-def overlay(grid: Sequence[int], lines: Sequence[dict[str, Any]], *, top: float, unit: str = "rounds") -> str:
+def overlay(grid: Sequence[int], lines: Sequence[Line], *, top: float, unit: str = "rounds") -> str:
     """Mean regret of several algorithms against rounds on linear axes, each with its band and its name.
 
     Args:
@@ -109,19 +124,29 @@ def overlay(grid: Sequence[int], lines: Sequence[dict[str, Any]], *, top: float,
             is_reference, color = line["is_reference"], line["color"]
             dash = drawing.DOTTED if is_reference else drawing.DASHED if color == drawing.TWIN else "-"
             width = 1.1 if is_reference else None
-            mean = drawing.draw_line(axes, x, line, opacity=0.16, color=color, linestyle=dash, linewidth=width)
+            mean = drawing.draw_line(axes, x, line["band"], opacity=0.16, color=color, linestyle=dash, linewidth=width)
             ends.append((float(mean[-1]), drawing.short(line["name"], 22), color))
         axes.set_xlabel(unit.removesuffix("s"))
         axes.set_ylabel("regret (units of reward)")
-        _linear_axes(axes, lines, top)
+        _linear_axes(axes, [line["band"][1] for line in lines], top)
         drawing.label_ends(axes, float(x[-1]), ends)
 
     return drawing.svg_of(draw, 4.3, 2.5)
 
 
-def _linear_axes(axes: Axes, curves: Sequence[Mapping[str, Any]], top: float) -> None:
+def band_of(cell: BenchmarkCell) -> tuple[list[float], list[float], list[float]]:
+    """Mean regret of a cell that is shown, and the ends of its band."""
+    return present(cell["mean"]), present(cell["low"]), present(cell["high"])
+
+
+def final_of(cell: BenchmarkCell) -> Mean:
+    """Final regret of a cell that is shown."""
+    return Mean(*(float(present(end)) for end in (cell["final_mean"], cell["final_low"], cell["final_high"])))
+
+
+def _linear_axes(axes: Axes, lows: Iterable[Sequence[float]], top: float) -> None:
     """Limits both axes from 0, or the lowest end of a band, to what is compared, and sets their ticks."""
-    drawing.limit_regret(axes, min(0.0, *(min(curve["low"]) for curve in curves)), (top or 1.0) * drawing.ROOM, is_log=False)
+    drawing.limit_regret(axes, min(0.0, *map(min, lows)), (top or 1.0) * drawing.ROOM, is_log=False)
     axes.set_xlim(left=0)
     drawing.number_ticks(axes.xaxis, 3)
 
@@ -142,7 +167,7 @@ def _label_leaving(axes: Axes, leaving: list[tuple[float, str]]) -> None:
         drawing.write(axes, names, at, (0, 3), xycoords="axes fraction", **font)
 
 
-def curve_name(cell: dict[str, Any], among: Sequence[dict[str, Any]]) -> str:
+def curve_name(cell: BenchmarkCell, among: Sequence[BenchmarkCell]) -> str:
     """Short name of a cell's line: its privacy level if that is unique."""
     if cell["role"] == "reference":
         return str(cell["algorithm"])
@@ -156,7 +181,7 @@ def curve_name(cell: dict[str, Any], among: Sequence[dict[str, Any]]) -> str:
 
 @drawing.drawn_once
 def budget_over_time(
-    grid: Sequence[int], cells: Sequence[dict[str, Any]], colors: dict[float, str], unit: str = "rounds"
+    grid: Sequence[int], cells: Sequence[BenchmarkCell], colors: dict[float, str], unit: str = "rounds"
 ) -> str:
     """Budget spent by the worst record before each round, one line per cell, with the claim as a horizontal line.
 
@@ -170,7 +195,7 @@ def budget_over_time(
       SVG text. Rounds are logarithmic; the budget too, where the cells' levels span more than a factor of 10.
     """
     claims = [cell["mu_claimed"] for cell in cells if cell["mu_claimed"]]
-    spent = [float(cell["mu_spent"][-1]) for cell in cells]
+    spent = [float(present(cell["mu_spent"])[-1]) for cell in cells]
     top = max([*claims, *spent, 1e-12])
     levels = [value for value in (*claims, *spent) if value > 0]
     is_log = bool(levels) and max(levels) > 10 * min(levels)
@@ -200,9 +225,9 @@ def budget_over_time(
 
 @drawing.drawn_once
 def frontier(
-    families: Mapping[str, Sequence[dict[str, Any]]],
-    twins: Sequence[dict[str, Any]],
-    noiseless: Mapping[str, dict[str, Any]],
+    families: Mapping[str, Sequence[BenchmarkCell]],
+    twins: Sequence[BenchmarkCell],
+    noiseless: Mapping[str, BenchmarkCell],
 ) -> str:
     """Final regret with its interval against epsilon, one line per family, and the twins as horizontal bands.
 
@@ -215,29 +240,32 @@ def frontier(
       SVG text. Epsilon is logarithmic; regret too, where it spans more than a factor of 20.
     """
     drawn = [cell for cells in families.values() for cell in cells] + [*twins, *noiseless.values()]
-    low, high = min(cell["final_low"] for cell in drawn), max(cell["final_high"] for cell in drawn)
+    low, high = min(final_of(cell).low for cell in drawn), max(final_of(cell).high for cell in drawn)
     is_log = low > 0 and high > 20 * low
 
     def draw(axes: Axes) -> None:
         ends = []
         axes.set_xscale("log")
         for twin in twins:
-            axes.axhspan(twin["final_low"], twin["final_high"], color=drawing.TWIN, alpha=0.22, linewidth=0)
+            final = final_of(twin)
+            axes.axhspan(final.low, final.high, color=drawing.TWIN, alpha=0.22, linewidth=0)
             is_reference = twin["role"] != "algorithm"
             color, ending = (drawing.INK, "") if is_reference else (drawing.TWIN, ", not private")
             dash = drawing.DOTTED if is_reference else drawing.LONG_DASHED
-            axes.axhline(twin["final_mean"], color=color, linewidth=1.2, linestyle=dash)
-            ends.append((float(twin["final_mean"]), drawing.short(f"{twin['algorithm']}{ending}", 30), color))
+            axes.axhline(final.mean, color=color, linewidth=1.2, linestyle=dash)
+            ends.append((final.mean, drawing.short(f"{twin['algorithm']}{ending}", 30), color))
         for index, (name, cells) in enumerate(families.items()):
             color, marker = drawing.FAMILIES[index % len(drawing.FAMILIES)], drawing.SHAPES[index % len(drawing.SHAPES)]
-            intervals = [(cell["final_low"], cell["final_mean"], cell["final_high"]) for cell in cells]
+            finals = [final_of(cell) for cell in cells]
+            epsilons = [present(cell["epsilon"]) for cell in cells]
             style = {"color": color, "marker": marker, "markersize": 4.5, "capsize": 3, "elinewidth": 1}
-            drawing.draw_family(axes, [cell["epsilon"] for cell in cells], intervals, **style)
-            silent = [(c["epsilon"], noiseless[c["label"]]["final_mean"]) for c in cells if c["label"] in noiseless]
+            drawing.draw_family(axes, epsilons, [(final.low, final.mean, final.high) for final in finals], **style)
+            labeled = zip(epsilons, (cell["label"] for cell in cells), strict=True)
+            silent = [(epsilon, final_of(noiseless[label]).mean) for epsilon, label in labeled if label in noiseless]
             thin: dict[str, Any] = {"linewidth": 0.9, "linestyle": drawing.DASH_DOTTED}
             axes.plot([e for e, _ in silent], [m for _, m in silent], color=color, **thin)
-            ends.append((float(cells[-1]["final_mean"]), drawing.short(name, 30), color))
-        levels = sorted({cell["epsilon"] for cells in families.values() for cell in cells})
+            ends.append((finals[-1].mean, drawing.short(name, 30), color))
+        levels = sorted({present(cell["epsilon"]) for cells in families.values() for cell in cells})
         drawing.limit_levels(axes, levels, 1.25, levels)
         axes.set_xlabel("ε, in nats (log scale)")
         axes.set_ylabel("final regret" + (" (log scale)" if is_log else ""))
@@ -249,7 +277,7 @@ def frontier(
 
 
 @drawing.drawn_once
-def differences(cells: Sequence[dict[str, Any]]) -> str:
+def differences(cells: Sequence[CellChange]) -> str:
     """Differences of final regret with their intervals, one row per cell.
 
     Args:
@@ -260,13 +288,13 @@ def differences(cells: Sequence[dict[str, Any]]) -> str:
     """
 
     def draw(axes: Axes) -> None:
-        ends = [cell["difference"][key] for cell in cells for key in ("low", "high")] + [0.0]
+        changes = [present(cell["difference"]) for cell in cells]
+        ends = [end for change in changes for end in (change["low"], change["high"])] + [0.0]
         low, high = min(ends), max(ends)
         room = (high - low) or 1.0
         axes.set_xlim(low - 0.06 * room, high + 0.3 * room)
         axes.axvline(0, color=drawing.INK, linewidth=1)
-        for row, cell in enumerate(cells):
-            change = cell["difference"]
+        for row, (cell, change) in enumerate(zip(cells, changes, strict=True)):
             color, fill = (drawing.FAMILIES[1], drawing.FAMILIES[1]) if change["is_resolved"] else (drawing.TWIN, "white")
             drawing.name_row(axes, row, cell["label"], 0.28, bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.8})
             height = row + 0.15

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Literal, NamedTuple
 
+from bandana.audits.documents.report import Report
 from bandana.audits.reporting.blocks import Block, Cell, badge, heading, link, paragraph, table_block
 from bandana.audits.reporting.numbers import NONE
-from bandana.audits.reporting.sections.strength import Document, is_secure, on_private_data, promises
+from bandana.audits.reporting.sections.strength import is_secure, on_private_data, promises
 
 ANSWERED, DECLARED, NOT_COVERED = "answered", "declared", "not covered"
 """The three states of a question: by what was computed, by the operator's word, or not at all."""
@@ -35,29 +36,29 @@ _Answer = tuple[str, str, str]
 """State, answer and section."""
 
 
-def items(document: Document) -> list[Item]:
+def items(document: Report) -> list[Item]:
     """Every question of the checklist with its state in a report."""
     return [Item(topic, question, *answer(document)) for topic, question, answer in _QUESTIONS]
 
 
-def checklist(document: Document) -> list[Block]:
+def checklist(document: Report) -> list[Block]:
     """The checklist, and lines for who prepared, reviewed and approved the report; of a catalog the lines alone."""
-    said: list[Block] = []
+    blocks: list[Block] = []
     if document["kind"] != "catalog":
-        found = items(document)
+        entries = items(document)
         counts = ", ".join(
-            f"{sum(item.state == state for item in found)} {state}" for state in (ANSWERED, DECLARED, NOT_COVERED)
+            f"{sum(item.state == state for item in entries)} {state}" for state in (ANSWERED, DECLARED, NOT_COVERED)
         )
-        said = [
+        blocks = [
             paragraph(
-                f"{len(found)} questions after NIST SP 800-226, Guidelines for Evaluating Differential Privacy Guarantees "
+                f"{len(entries)} questions after NIST SP 800-226, Guidelines for Evaluating Differential Privacy Guarantees "
                 f"(2025): {counts}. Answered: by what this report computed. Declared: by the operator, and not checked. Not "
                 "covered: neither; somebody must answer it before a deployment."
             ),
             table_block(
                 "Checklist",
                 ["Topic", "Question", "State", "Answer", "Section"],
-                [[item.topic, item.question, _state(item.state), item.answer, _where(item)] for item in found],
+                [[item.topic, item.question, _state(item.state), item.answer, _where(item)] for item in entries],
                 widths=[1.45, 3.3, 0.9, 2.9, 1.25],
             ),
         ]
@@ -66,7 +67,7 @@ def checklist(document: Document) -> list[Block]:
         "columns": ["Role", "Name", "Date", "Decision and signature"],
         "rows": ["Prepared by", "Reviewed by", "Approved by"],
     }
-    return [*said, heading("Sign-off"), sign_off]
+    return [*blocks, heading("Sign-off"), sign_off]
 
 
 def _state(state: str) -> Cell:
@@ -90,50 +91,56 @@ _TITLES = {
 }
 
 
-def _always(answer: str, section: str) -> Callable[[Document], _Answer]:
+Field = Literal["purpose", "data_source", "license", "retention", "approver", "expires"]
+"""Fields of a deployment that answer a question."""
+
+
+def _always(answer: str, section: str) -> Callable[[Report], _Answer]:
     return lambda document: (ANSWERED, answer, section)
 
 
-def _never(advice: str) -> Callable[[Document], _Answer]:
+def _never(advice: str) -> Callable[[Report], _Answer]:
     return lambda document: (NOT_COVERED, advice, "")
 
 
-def _if_private(answer: str, section: str) -> Callable[[Document], _Answer]:
-    def found(document: Document) -> _Answer:
+def _if_private(answer: str, section: str) -> Callable[[Report], _Answer]:
+    def state(document: Report) -> _Answer:
         if not any(True for _ in promises(document)):
             return NOT_COVERED, "No privacy is promised.", ""
         return ANSWERED, answer, section
 
-    return found
+    return state
 
 
-def _if_audited(answer: str, section: str) -> Callable[[Document], _Answer]:
-    def found(document: Document) -> _Answer:
+def _if_audited(answer: str, section: str) -> Callable[[Report], _Answer]:
+    def state(document: Report) -> _Answer:
         if not document["audits"]:
             return NOT_COVERED, "No audit was run: run `bandana audit`.", ""
         return ANSWERED, answer, section
 
-    return found
+    return state
 
 
-def _if_declared(field: str) -> Callable[[Document], _Answer]:
-    def found(document: Document) -> _Answer:
-        value: Any = (document["deployment"] or {field: None})[field]
+def _if_declared(field: Field) -> Callable[[Report], _Answer]:
+    def answer(document: Report) -> _Answer:
+        declared = document["deployment"]
+        value = None if declared is None else declared[field]
         if value is None:
             return NOT_COVERED, f"Declare it: deployment.{field}.", ""
-        return DECLARED, str(value).rstrip(".") + ".", "label"
+        return DECLARED, value.rstrip(".") + ".", "label"
 
-    return found
+    return answer
 
 
-def _people(document: Document) -> _Answer:
+def _people(document: Report) -> _Answer:
     if document["people"]["count"] is None:
         return NOT_COVERED, "The number of people is not known.", ""
-    is_declared = (document["deployment"] or {"people": None})["people"] is not None
+    declared = document["deployment"]
+    is_declared = declared is not None and declared["people"] is not None
     return (DECLARED if is_declared else ANSWERED), "Compared with 1/n for n people.", "label"
 
 
-def _all_runs(document: Document) -> _Answer:
+def _all_runs(document: Report) -> _Answer:
     unread = [book for book in document["books"] if book["problem"] is not None]
     booked = {book["environment"] for book in document["books"]}
     if unread:
@@ -143,29 +150,29 @@ def _all_runs(document: Document) -> _Answer:
     return ANSWERED, "A budget book adds up all runs." if booked else "No run here reads private data.", "label"
 
 
-def _noise(document: Document) -> _Answer:
+def _noise(document: Report) -> _Answer:
     if is_secure(document):
         return ANSWERED, "Discrete noise, cryptographic generator.", "label"
     return NOT_COVERED, "Floating-point noise from a known seed.", "label"
 
 
-def _unprotected(document: Document) -> _Answer:
-    declared = (document["deployment"] or {"unprotected": None})["unprotected"]
-    if declared is not None:
-        return DECLARED, ", ".join(declared).rstrip(".") + ".", "label"
+def _unprotected(document: Report) -> _Answer:
+    declared = document["deployment"]
+    if declared is not None and declared["unprotected"] is not None:
+        return DECLARED, ", ".join(declared["unprotected"]).rstrip(".") + ".", "label"
     kinds = {each["data"] for each in document["environments"]}
     if kinds <= {"simulated"}:
         return ANSWERED, "The data are nobody's.", "label"
     return NOT_COVERED, "Declare it: deployment.unprotected.", ""
 
 
-def _utility(document: Document) -> _Answer:
+def _utility(document: Report) -> _Answer:
     if document["benchmark"] is None:
         return NOT_COVERED, "No benchmark was run.", ""
     return ANSWERED, "Regret, with and without noise.", "regret"
 
 
-_QUESTIONS: tuple[tuple[str, str, Callable[[Document], _Answer]], ...] = (
+_QUESTIONS: tuple[tuple[str, str, Callable[[Report], _Answer]], ...] = (
     (
         "Privacy parameters",
         "What do ε and δ mean for one person?",

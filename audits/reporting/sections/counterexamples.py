@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TypeVar
 
-from bandana.audits.reporting.blocks import Audit, Block, badge, fact_list, heading, lines_of, paragraph, right, table_block
+from bandana.audits.documents.audit import Audit
+from bandana.audits.documents.counterexample import Counterexample, PlayedRound, ShownRelease
+from bandana.audits.documents.fields import present
+from bandana.audits.documents.report import Report
+from bandana.audits.reporting.blocks import Block, Cell, badge, fact_list, heading, lines_of, paragraph, right, table_block
 from bandana.audits.reporting.document import has_ledger
 from bandana.audits.reporting.numbers import NONE, number
 
@@ -22,16 +26,17 @@ KINDS = {
     "released state": "The released state, from which all decisions are made, holds something that no release made public.",
     "book": "One record pays for more releases than the claim allows in total.",
 }
-"""What each kind of counterexample means (`bandana.audits.searches.counterexample`)."""
+"""Meaning of each kind of counterexample (`bandana.audits.searches.counterexample`)."""
 _MOST_ROWS = 24
+Row = TypeVar("Row", PlayedRound, ShownRelease)
 
 
-def deterministic(document: dict[str, Any]) -> list[Block]:
+def deterministic(document: Report) -> list[Block]:
     """Counterexamples of the deterministic audit and findings of the noise audit."""
     audits = document["audits"]
     if not audits:
         return [paragraph("No audit was run.")]
-    said: list[Block] = [
+    blocks: list[Block] = [
         paragraph(
             "Deterministic audit: a run on one data set is recorded, and repeated on a neighbor with the same noisy "
             "outputs. Every release must then come at the same time; its exact value must stay the same if the replaced "
@@ -53,59 +58,63 @@ def deterministic(document: dict[str, Any]) -> list[Block]:
     ]
     for audit in audits:
         if audit["deterministic"]["counterexample"] is not None:
-            said += _counterexample(audit["label"], audit["deterministic"]["counterexample"])
-    return said
+            blocks += _counterexample(audit["label"], audit["deterministic"]["counterexample"])
+    return blocks
 
 
-def _findings(audit: Audit) -> list[dict[str, Any]]:
-    found, ledger = audit["deterministic"], has_ledger(audit)
-    counterexample, noise_finding = found["counterexample"], found["noise_finding"]
+def _findings(audit: Audit) -> list[Cell]:
+    checks, ledger = audit["deterministic"], has_ledger(audit)
+    counterexample, noise_finding = checks["counterexample"], checks["noise_finding"]
     findings = [words for words in (counterexample and counterexample["summary"], noise_finding) if words]
     not_run = badge("not run", "quiet")
-    clean: tuple[Any, Any] = (not_run, not_run)
-    if ledger and found["examples"]:
+    clean: tuple[Cell, Cell] = (not_run, not_run)
+    if ledger and checks["examples"]:
         clean = ("none found", "as declared")
     if not findings:
         findings = [NONE if ledger else "A plain function shows neither releases nor noise, so there is nothing to check."]
     return [
         audit["label"],
-        number(found["examples"]),
+        number(checks["examples"]),
         clean[0] if counterexample is None else badge("FOUND", "bad"),
         clean[1] if noise_finding is None else badge("NOT AS DECLARED", "bad"),
         lines_of(findings),
     ]
 
 
-def _counterexample(label: str, found: dict[str, Any]) -> list[Block]:
+def _counterexample(label: str, violation: Counterexample) -> list[Block]:
     """Counterexample for a reader who does not know the code: the change, the release that reveals it, and the excess."""
-    case = found["case"]
-    said: list[Block] = [
+    case = violation["case"]
+    blocks: list[Block] = [
         heading(f"Counterexample for {label}"),
         fact_list(
             [
-                ("Fault", KINDS[found["kind"]]),
-                ("In this run", _sentence(found["reason"])),
-                ("Change", _what_changes(found)),
-                *([("Where the runs diverge", _sentence(found["difference"]["summary"]))] if found["difference"] else []),
-                *([("Together", _sentence(found["total"]["summary"]))] if found["total"] else []),
+                ("Fault", KINDS[violation["kind"]]),
+                ("In this run", _sentence(violation["reason"])),
+                ("Change", _what_changes(violation)),
+                *(
+                    [("Where the runs diverge", _sentence(violation["difference"]["summary"]))]
+                    if violation["difference"]
+                    else []
+                ),
+                *([("Together", _sentence(violation["total"]["summary"]))] if violation["total"] else []),
                 (
                     "To reproduce it",
-                    f"Noise seed {case['seed']}; replicate {found['replicate']} of {number(found['n_replicates'])}"
+                    f"Noise seed {case['seed']}; replicate {violation['replicate']} of {number(violation['n_replicates'])}"
                     + (
                         "." if case.get("wide") is None else f"; release {case['wide']} is drawn with three times its noise."
                     ),
                 ),
             ]
         ),
-        _data_table(found) if case["episode"] is None else _episode_table(found),
+        _data_table(violation) if case["episode"] is None else _episode_table(violation),
     ]
-    if found["releases"]:
-        said.append(_release_table(found))
-    return said
+    if violation["releases"]:
+        blocks.append(_release_table(violation))
+    return blocks
 
 
-def _what_changes(found: dict[str, Any]) -> str:
-    case, record = found["case"], found["case"]["record"]
+def _what_changes(violation: Counterexample) -> str:
+    case, record = violation["case"], violation["case"]["record"]
     if case["episode"] is None:
         covariates = "" if case["replaced_covariates"] is None else " Its contexts in D′ also differ, as listed in the "
         "JSON file."
@@ -116,7 +125,7 @@ def _what_changes(found: dict[str, Any]) -> str:
             f"{_values(case['before'])} in the data set D and {_values(case['after'])} in its neighbor D′.{covariates} "
             "All other records are the same. Rounds, records and releases are counted from 0."
         )
-    row = next(row for row in found["data"] if row["round"] == record)
+    row = next(row for row in violation["data"] if row["round"] == record)
     moved = "where its actions lead and what they earn are" if case["replaced_covariates"] else "what it earns is"
     return (
         f"Record {record}, of a run of {number(case['n_rounds'])} episodes: {moved} not the same in the data set D and in "
@@ -127,30 +136,36 @@ def _what_changes(found: dict[str, Any]) -> str:
     )
 
 
-def _listed(values: Sequence[int]) -> str:
-    return " ".join(map(str, values))
+def _listed(values: Sequence[int] | None) -> str:
+    return " ".join(map(str, present(values)))
 
 
-def _shown_rows(found: dict[str, Any]) -> list[dict[str, Any]]:
+def _shown_rows(violation: Counterexample) -> list[PlayedRound]:
     """Rows of the data table; the changed record and the place where the runs diverge stay."""
-    record = found["case"]["record"]
-    marked = (record, found["difference"]["round"] if found["difference"] else record)
-    return _kept(found["data"], [row["round"] in marked for row in found["data"]])
+    record = violation["case"]["record"]
+    marked = (record, violation["difference"]["round"] if violation["difference"] else record)
+    return _kept(violation["data"], [row["round"] in marked for row in violation["data"]])
 
 
-def _episode_table(found: dict[str, Any]) -> Block:
-    shown = _shown_rows(found)
+def _episode_table(violation: Counterexample) -> Block:
+    shown = _shown_rows(violation)
     columns = [right("Episode and record")]
     columns += [f"{name} on {side}" for side in ("D", "D′") for name in ("States", "Actions", "Rewards")]
     cells = []
     for row in shown:
-        mine, theirs = ([row[f"{side}{name}"] for name in ("states", "actions", "rewards")] for side in ("", "neighbor_"))
-        same = [_listed(mine[0]), _listed(mine[1]), _values(mine[2])]
-        other = [_listed(theirs[0]), _listed(theirs[1]), _values(theirs[2])]
-        differing = ["the same"] * 3 if mine == theirs else [badge(text, "bad") for text in other]
+        mine, theirs = (
+            (row["states"], row["actions"], row["rewards"]),
+            (
+                row["neighbor_states"],
+                row["neighbor_actions"],
+                row["neighbor_rewards"],
+            ),
+        )
+        same, other = ([_listed(states), _listed(actions), _values(rewards)] for states, actions, rewards in (mine, theirs))
+        differing: list[Cell] = ["the same"] * 3 if mine == theirs else [badge(text, "bad") for text in other]
         cells.append([str(row["round"]), *same, *differing])
     return table_block(
-        f"The data by episode.{_left_out(len(shown), found['case']['n_rounds'], 'episodes')}", columns, cells,
+        f"The data by episode.{_left_out(len(shown), violation['case']['n_rounds'], 'episodes')}", columns, cells,
         widths=[0.9, *[1.2, 1.0, 1.3] * 2], narrow=True,
     )  # fmt: skip
 
@@ -159,15 +174,15 @@ def _sentence(words: str) -> str:
     return f"{words[:1].upper()}{words[1:].removesuffix('.')}."
 
 
-def _data_table(found: dict[str, Any]) -> Block:
-    case, shown = found["case"], _shown_rows(found)
-    both = any(row["arm"] != row["neighbor_arm"] for row in found["data"])
+def _data_table(violation: Counterexample) -> Block:
+    case, shown = violation["case"], _shown_rows(violation)
+    both = any(row["arm"] != row["neighbor_arm"] for row in violation["data"])
     places = ("Round and record", *(("Arm played on D", "Arm played on D′") if both else ("Arm played",)))
     columns = [*map(right, places), "Rewards of the arms on D", "Rewards of the arms on D′"]
     cells = [
         [
             str(row["round"]),
-            *(_whole(row[key]) for key in ("arm", *(("neighbor_arm",) if both else ()))),
+            *map(_whole, (row["arm"], *((row["neighbor_arm"],) if both else ()))),
             _values(row["rewards"]),
             badge(_values(row["neighbor_rewards"]), "bad") if row["round"] == case["record"] else "the same",
         ]
@@ -179,10 +194,10 @@ def _data_table(found: dict[str, Any]) -> Block:
     )  # fmt: skip
 
 
-def _release_table(found: dict[str, Any]) -> Block:
-    record = found["case"]["record"]
-    shown = _kept(found["releases"], [row["is_offending"] for row in found["releases"]])
-    unit = "rounds" if found["case"]["episode"] is None else "episodes"
+def _release_table(violation: Counterexample) -> Block:
+    record = violation["case"]["record"]
+    shown = _kept(violation["releases"], [row["is_offending"] for row in violation["releases"]])
+    unit = "rounds" if violation["case"]["episode"] is None else "episodes"
     columns = [right("Release"), right(f"After {unit}"), "Noise", "Records it reads", f"Reads record {record}"]
     columns += ["Charge per record", right("Moved", "measured"), right("Allowed", "claimed"), right("Times allowed")]
     columns += ["Finding"]
@@ -201,18 +216,18 @@ def _release_table(found: dict[str, Any]) -> Block:
         ]
         for row in shown
     ]
-    norms = " and ".join(dict.fromkeys(row["norm"] for row in found["releases"]))
+    norms = " and ".join(dict.fromkeys(row["norm"] for row in violation["releases"]))
     return table_block(
         f"The releases of this run. Moved: distance of the exact values, before noise, between D and D′ ({norms} norm). "
         "Allowed: the sensitivity that the noise is calibrated for, and 0 for a release that does not read the "
-        f"record.{_left_out(len(shown), found['n_releases'], 'releases')}",
+        f"record.{_left_out(len(shown), violation['n_releases'], 'releases')}",
         columns,
         rows,
         widths=[1, 0.95, 1.3, 1.25, 1.05, 1.1, 0.95, 1, 1, 1.2],
     )  # fmt: skip
 
 
-def _kept(rows: list[dict[str, Any]], marked: list[bool]) -> list[dict[str, Any]]:
+def _kept(rows: list[Row], marked: list[bool]) -> list[Row]:
     """All rows, or for long tables both ends and the first marked ones."""
     if len(rows) <= _MOST_ROWS:
         return rows
@@ -225,13 +240,13 @@ def _left_out(n_shown: int, n_all: int, what: str) -> str:
     return "" if n_shown >= n_all else f" Showing {number(n_shown)} of {number(n_all)} {what}, including the relevant ones."
 
 
-def _span(row: dict[str, Any]) -> str:
+def _span(row: ShownRelease) -> str:
     first, last = row["start"], row["stop"] - 1
-    told = NONE if last < first else str(first) if first == last else f"{first} to {last}"
-    return told if row["carried"] in (None, first) else f"{told}; carries {row['carried']} to {first - 1}"
+    records = NONE if last < first else str(first) if first == last else f"{first} to {last}"
+    return records if row["carried"] in (None, first) else f"{records}; carries {row['carried']} to {first - 1}"
 
 
-def _times(row: dict[str, Any]) -> str:
+def _times(row: ShownRelease) -> str:
     if row["times"] is None:
         return "none allowed"
     return number(row["times"]) if row["moved"] or row["allowed"] else NONE

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
+from bandana.audits.documents.benchmark import BenchmarkCell, Decision
 from bandana.audits.reporting.blocks import Block, bullets, right, table_block
 from bandana.audits.reporting.numbers import NONE, number
 
 
-def tests_table(cells: Sequence[dict[str, Any]], replications: int, on: str, unit: str) -> list[Block]:
+def tests_table(cells: Sequence[BenchmarkCell], replications: int, on: str, unit: str) -> list[Block]:
     """One row for each cell that recommends an arm; nothing where no cell does."""
     shown = [(cell, cell["decision"]) for cell in cells if cell["decision"] is not None]
     if not shown:
@@ -20,19 +20,19 @@ def tests_table(cells: Sequence[dict[str, Any]], replications: int, on: str, uni
         [
             cell["label"],
             number(cell["epsilon"]),
-            number(found["rounds"]),
-            _interval(found, "rounds"),
-            _least(found),
-            _percent(found["undecided"]),
-            _percent(found["wrong"]),
-            f"{_percent(found['wrong_low'])} to {_percent(found['wrong_high'])}",
-            NONE if found["error_bound"] is None else _percent(found["error_bound"]),
-            NONE if found["least_wrong"] is None else _percent(found["least_wrong"]),
+            number(decision["rounds"]),
+            f"{number(decision['rounds_low'])} to {number(decision['rounds_high'])}",
+            _least(decision),
+            _percent(decision["undecided"]),
+            _percent(decision["wrong"]),
+            f"{_percent(decision['wrong_low'])} to {_percent(decision['wrong_high'])}",
+            NONE if decision["error_bound"] is None else _percent(decision["error_bound"]),
+            NONE if decision["least_wrong"] is None else _percent(decision["least_wrong"]),
         ]
-        for cell, found in shown
+        for cell, decision in shown
     ]
-    found_texts = (found[name] for name in ("least_text", "least_wrong_text") for _, found in shown)
-    texts = dict.fromkeys(text for text in found_texts if text is not None)
+    theorems = [*(each["least_text"] for _, each in shown), *(each["least_wrong_text"] for _, each in shown)]
+    texts = dict.fromkeys(text for text in theorems if text is not None)
     return [
         table_block(
             f"Tests for the best arm{on}, {number(replications)} replications. {unit.capitalize()} to stop: mean, the "
@@ -48,12 +48,10 @@ def tests_table(cells: Sequence[dict[str, Any]], replications: int, on: str, uni
     ]
 
 
-def _interval(found: dict[str, Any], name: str) -> str:
-    return f"{number(found[f'{name}_low'])} to {number(found[f'{name}_high'])}"
-
-
-def _least(found: dict[str, Any]) -> str:
-    return NONE if not found["least"] else f"{number(found['least'])} ({number(found['rounds'] / found['least'])})"
+def _least(decision: Decision) -> str:
+    return (
+        NONE if not decision["least"] else f"{number(decision['least'])} ({number(decision['rounds'] / decision['least'])})"
+    )
 
 
 def _percent(share: float) -> str:

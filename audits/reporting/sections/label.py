@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
+from bandana.audits.documents.audit import Audit
+from bandana.audits.documents.benchmark import BenchmarkCell
+from bandana.audits.documents.fields import present
+from bandana.audits.documents.report import BookSummary, Deployment, Report
 from bandana.audits.reporting import origin
 from bandana.audits.reporting.blocks import (
     Block,
@@ -26,7 +29,6 @@ from bandana.audits.reporting.blocks import (
 from bandana.audits.reporting.numbers import NONE, number, unit_of
 from bandana.audits.reporting.sections.strength import (
     SOURCES,
-    Document,
     Promise,
     composed,
     noise_sources,
@@ -59,39 +61,39 @@ USER = "all records of one user"
 """The relation of a promise to a user."""
 
 
-def label(document: Document) -> list[Block]:
+def label(document: Report) -> list[Block]:
     """Blocks of the first page.
 
     Args:
       document: a valid report document of an experiment or of one audit.
     """
-    found = list(promises(document))
+    made = list(promises(document))
     blocks: list[Block] = related(document)
-    if found:
-        blocks.append(_promises(document, found))
-    blocks.append(fact_list([(term, text) for term, text in _facts(document, found) if text]))
+    if made:
+        blocks.append(_promises(document, made))
+    blocks.append(fact_list([(term, text) for term, text in _facts(document, made) if text]))
     blocks += _declared(document)
-    return [*blocks, *origin.caveat(document["provenance"]), *([note(SOURCES)] if found else [])]
+    return [*blocks, *origin.caveat(document["provenance"]), *([note(SOURCES)] if made else [])]
 
 
-def related(document: Document) -> list[Block]:
+def related(document: Report) -> list[Block]:
     """Links to the reports that no table of the first page lists."""
     listed = set() if document["kind"] == "audit" else {audit["label"] for audit in document["audits"]}
     others = [entry for entry in document["related"] if entry["label"] not in listed]
     if not others:
         return []
-    said = [[span(", ")] * (index > 0) + [link(entry["label"], entry["path"])] for index, entry in enumerate(others)]
-    return [paragraph([span("Part of the report: "), *(part for parts in said for part in parts)])]
+    links = [[span(", ")] * (index > 0) + [link(entry["label"], entry["path"])] for index, entry in enumerate(others)]
+    return [paragraph([span("Part of the report: "), *(part for parts in links for part in parts)])]
 
 
-def _promises(document: Document, found: list[Promise]) -> Block:
+def _promises(document: Report, made: list[Promise]) -> Block:
     audits = {audit["label"]: audit for audit in document["audits"]}
     own = {entry["label"]: entry["path"] for entry in document["related"]} if document["kind"] != "audit" else {}
     people = document["people"]["count"]
-    shown = found
-    if len(found) > _MOST:
-        weak_first = sorted(found, key=lambda each: -math.inf if each.epsilon is None else -each.epsilon)[:_MOST]
-        shown = [promise for promise in found if promise in weak_first]
+    shown = made
+    if len(made) > _MOST:
+        weak_first = sorted(made, key=lambda each: -math.inf if each.epsilon is None else -each.epsilon)[:_MOST]
+        shown = [promise for promise in made if promise in weak_first]
     one_delta = len({promise.delta for promise in shown}) == 1
     columns: list[Column] = ["Algorithm", "Strength", "Audit"]
     columns += [] if one_delta else [right("δ")]
@@ -101,7 +103,7 @@ def _promises(document: Document, found: list[Promise]) -> Block:
     at = "" if not one_delta else " (pure)" if shown[0].delta == 0 else f" at δ = {number(shown[0].delta)}"
     groups += [(f"ε{at}", 2), ("ε measured, at least", 2)]
     columns += [right("even odds become"), right("right guesses")]
-    one = level_of(found)
+    one = level_of(made)
     groups.append((f"For one {one}, at most", 2))
     rows = []
     for promise in shown:
@@ -111,7 +113,7 @@ def _promises(document: Document, found: list[Promise]) -> Block:
         row += [] if one_delta else [number(promise.delta)]
         row += [*_numbers(promise, audit), odds(promise.epsilon), right_guesses(promise.epsilon, promise.delta)]
         rows.append(row)
-    most = f" The {_MOST} weakest of {len(found)} promises." if len(found) > _MOST else ""
+    most = f" The {_MOST} weakest of {len(made)} promises." if len(made) > _MOST else ""
     return table_block(
         f"The promise to one {one}.{most} Strength rates one run; the audit tested whether the promise is kept. Odds: "
         f"somebody who held two values of a {one} to be equally likely, and knows everything else, can get to these odds, "
@@ -123,13 +125,13 @@ def _promises(document: Document, found: list[Promise]) -> Block:
     )
 
 
-def level_of(found: list[Promise]) -> str:
-    """What promises protect: a record, a user with all records, or, where they differ, a unit."""
-    levels = {promise.relation == USER for promise in found}
+def level_of(made: list[Promise]) -> str:
+    """Returns the unit that promises protect: a record, a user with all records, or, where they differ, a unit."""
+    levels = {promise.relation == USER for promise in made}
     return "unit" if len(levels) > 1 else "user" if True in levels else "record"
 
 
-def _numbers(promise: Promise, audit: dict[str, Any] | None) -> list[Cell]:
+def _numbers(promise: Promise, audit: Audit | None) -> list[Cell]:
     if audit is None:
         return [number(promise.epsilon), NONE, NONE, NONE]
     if promise.delta == 0:
@@ -144,18 +146,18 @@ def _numbers(promise: Promise, audit: dict[str, Any] | None) -> list[Cell]:
     ]
 
 
-def _facts(document: Document, found: list[Promise]) -> list[tuple[str, str]]:
-    deployment = document["deployment"] or {}
+def _facts(document: Report, made: list[Promise]) -> list[tuple[str, str]]:
+    deployment = document["deployment"]
     people, source = document["people"]["count"], document["people"]["source"]
-    units = list(dict.fromkeys(f"{each.unit}; neighbors: {each.relation}" for each in found))
+    units = list(dict.fromkeys(f"{each.unit}; neighbors: {each.relation}" for each in made))
     return [
         ("What", _what(document)),
         ("Whose data", _whose(document)),
-        ("Unit of privacy", _joined(units) + _group_privacy(found, deployment, document)),
-        ("Users who return", _returning(found, document)),
+        ("Unit of privacy", _joined(units) + _group_privacy(made, deployment, document)),
+        ("Users who return", _returning(made, document)),
         ("Trust model", _joined(_trust(document))),
         ("Number of people", f"{number(people)}, {source}." if people is not None else f"Not known: {source}."),
-        ("δ and people", _expected(found, people)),
+        ("δ and people", _expected(made, people)),
         ("One run or many", _runs(document)),
         ("All runs together", _together(document)),
         ("Noise", _noise(document)),
@@ -173,7 +175,7 @@ def _joined(parts: list[str]) -> str:
     return (text[:1].upper() + text[1:] if is_word else text) + ("." if text else "")
 
 
-def _what(document: Document) -> str:
+def _what(document: Report) -> str:
     names = dict.fromkeys(audit["algorithm"] for audit in document["audits"])
     names |= dict.fromkeys(cell["algorithm"] for cell in private_cells(document))
     played = f"Private algorithms: {', '.join(names)}." if names else "No private algorithm."
@@ -181,57 +183,64 @@ def _what(document: Document) -> str:
     return f"{description}. {played}" if description else played
 
 
-def _whose(document: Document) -> str:
-    said = []
+def _whose(document: Report) -> str:
+    parts = []
     for each in document["environments"]:
         apart = ", ".join(each["not_the_data_of"])
         other = f", declared to be of other people than those of the budget book {apart}" if apart else ""
-        said.append(f"the data of {each['label']} are {_WHOSE[each['data']]}{other}")
-    return _joined(said)
+        parts.append(f"the data of {each['label']} are {_WHOSE[each['data']]}{other}")
+    return _joined(parts)
 
 
-def _trust(document: Document) -> list[str]:
+def _trust(document: Report) -> list[str]:
     models = dict.fromkeys(audit["privacy_model"] for audit in document["audits"])
     models |= dict.fromkeys(cell["privacy_model"] for cell in private_cells(document))
     return [TRUST.get(model, str(model)) for model in models]
 
 
-def _group_privacy(found: list[Promise], deployment: dict[str, Any], document: Document) -> str:
-    if not found or level_of(found) == "user":
+def _group_privacy(made: list[Promise], deployment: Deployment | None, document: Report) -> str:
+    if not made or level_of(made) == "user":
         return ""
-    said = " A person with k records is protected less: up to k times these ε, at a larger δ."
-    declared, horizon = deployment.get("people"), max(each["horizon"] for each in document["environments"])
+    text = " A person with k records is protected less: up to k times these ε, at a larger δ."
+    declared, horizon = (
+        None if deployment is None else deployment["people"],
+        max(each["horizon"] for each in document["environments"]),
+    )
     if declared is not None and declared < horizon:
-        said += f" Here {number(declared)} people share {number(horizon)} records, so that somebody has several."
-    return said
+        text += f" Here {number(declared)} people share {number(horizon)} records, so that somebody has several."
+    return text
 
 
-def _returning(found: list[Promise], document: Document) -> str:
+def _returning(made: list[Promise], document: Report) -> str:
     """The level of the promises where users have several records, and a warning where they are to one record alone."""
-    if not found:
+    if not made:
         return ""
     declared = [(each["label"], each["visits"]) for each in document["environments"] if each["visits"]]
-    to_users = [promise for promise in found if promise.relation == USER]
+    to_users = [promise for promise in made if promise.relation == USER]
     if not declared:
         return (
             "Nothing is declared: every promise is to one record. Where one user has several, give the environment "
             "visits_per_user, and ask for level: user."
         )
-    said = []
+    parts = []
     for label, visits in declared:
         apart = f", {number(visits['apart'])} or more records apart" if visits["apart"] > 1 else ""
-        said.append(f"on {label} a user has up to {number(visits['most'])} records{apart} (declared)")
-    words = _joined(said)
+        parts.append(f"on {label} a user has up to {number(visits['most'])} records{apart} (declared)")
+    words = _joined(parts)
     if to_users:
-        covers = _how_many(len(to_users), len(found))
+        covers = _how_many(len(to_users), len(made))
         words += f" {covers[0].upper()}{covers[1:]} all records of a user together."
-    if len(to_users) < len(found) and any(visits["most"] > 1 for _, visits in declared):
-        words += f" Warning: ids repeat, and {_how_many(len(found) - len(to_users), len(found))} one record alone."
-        alone = [cell for cell in private_cells(document) if cell["promise"]["relation"] != USER and cell["of_user"]]
+    if len(to_users) < len(made) and any(visits["most"] > 1 for _, visits in declared):
+        words += f" Warning: ids repeat, and {_how_many(len(made) - len(to_users), len(made))} one record alone."
+        alone = [
+            (cell["label"], cell["of_user"])
+            for cell in private_cells(document)
+            if present(cell["promise"])["relation"] != USER
+        ]
         words += "".join(
-            f" To a user the ledger of {cell['label']} accounts "
-            + ("no finite ε." if cell["of_user"]["epsilon"] is None else f"ε = {number(cell['of_user']['epsilon'])}.")
-            for cell in alone[:_MOST]
+            f" To a user the ledger of {label} accounts "
+            + ("no finite ε." if paid["epsilon"] is None else f"ε = {number(paid['epsilon'])}.")
+            for label, paid in [(label, paid) for label, paid in alone if paid][:_MOST]
         )
     return words
 
@@ -243,50 +252,50 @@ def _how_many(n: int, of: int) -> str:
     return f"{number(n)} of {number(of)} promises cover{'s' if n == 1 else ''}"
 
 
-def _expected(found: list[Promise], people: int | None) -> str:
-    deltas = sorted({promise.delta for promise in found if promise.delta > 0})
+def _expected(made: list[Promise], people: int | None) -> str:
+    deltas = sorted({promise.delta for promise in made if promise.delta > 0})
     if not deltas:
-        return "No δ is needed: the promise is pure." if found else ""
+        return "No δ is needed: the promise is pure." if made else ""
     if people is None:
         return f"δ = {', '.join(map(number, deltas))}; without the number of people it cannot be judged."
-    said = []
+    parts = []
     for delta in deltas:
         allowed = f"the promise may fail for {number(delta * people)} of {number(people)} people"
-        said.append(
+        parts.append(
             f"δ = {number(delta)}: {allowed}"
             if delta * people >= 1
             else f"δ = {number(delta)}: n × δ = {number(delta * people)}"
         )
-    return _joined(said)
+    return _joined(parts)
 
 
-def _runs(document: Document) -> str:
+def _runs(document: Report) -> str:
     private = private_cells(document)
     if not private:
         return "The promise is that of one run." if document["audits"] else ""
     n_runs = sum(cell["replications"] for cell in private)
-    said = f"Every ε is that of one run; this report has {number(n_runs)} private runs."
+    text = f"Every ε is that of one run; this report has {number(n_runs)} private runs."
     data = {each["label"]: each["data"] for each in document["environments"]}
     if any(data[cell["environment"]] in ("private", "public") for cell in private):
-        return said
-    return f"{said} Each draws its own {unit_of(document['environments'])}, so their losses do not add up."
+        return text
+    return f"{text} Each draws its own {unit_of(document['environments'])}, so their losses do not add up."
 
 
-def _together(document: Document) -> str:
-    """What all runs on real data spend together: by their budget book, or else those of this report."""
+def _together(document: Report) -> str:
+    """Budget that all runs on real data spend together: by their budget book, or else those of this report."""
     kinds = {each["label"]: each["data"] for each in document["environments"]}
     booked = {book["environment"] for book in document["books"]}
     real = [cell for cell in private_cells(document) if kinds[cell["environment"]] in ("private", "public")]
     places = dict.fromkeys(cell["environment"] for cell in real if cell["environment"] not in booked)
-    said = [_booked(book) for book in document["books"]]
-    said += [_composed(real, place, is_public=kinds[place] == "public") for place in places]
+    parts = [_booked(book) for book in document["books"]]
+    parts += [_composed(real, place, is_public=kinds[place] == "public") for place in places]
     bare = [place for place, kind in kinds.items() if kind == "private" and place not in booked]
     rest = f"No budget book is named for {', '.join(bare)}: earlier runs over these rows are not counted." if bare else ""
-    return " ".join(filter(None, ["; ".join(said) + "." if said else "", rest]))
+    return " ".join(filter(None, ["; ".join(parts) + "." if parts else "", rest]))
 
 
-def _booked(book: dict[str, Any]) -> str:
-    """What a budget book adds up, beside the suite's own runs and its most costly cell."""
+def _booked(book: BookSummary) -> str:
+    """Sums of a budget book, beside the suite's own runs and its most costly cell."""
     if book["problem"] is not None:
         return f"The budget book {book['name']} cannot be read: {book['problem']}"
     at = "" if book["delta"] is None else f" at δ = {number(book['delta'])}"
@@ -297,23 +306,23 @@ def _booked(book: dict[str, Any]) -> str:
     return (
         f"All runs on {book['environment']}, of every suite, have spent {spent} of {number(book['budget'])}{at}; those "
         f"charged to this suite {own}, its most costly cell {cell} (budget book {book['name']}, {number(book['entries'])} "
-        f"entries, the last {book['head'][:12]})" + _before(book)
+        f"entries, the last {present(book['head'])[:12]})" + _before(book)
     )
 
 
-def _before(book: dict[str, Any]) -> str:
-    """What was played before a budget book was opened."""
-    said = []
+def _before(book: BookSummary) -> str:
+    """Runs from before a budget book was opened."""
+    parts = []
     if book["earlier"]:
-        said.append(f"{number(book['earlier'])} of these runs came before the book")
+        parts.append(f"{number(book['earlier'])} of these runs came before the book")
     if book["unprotected"]:
-        said.append(f"{number(book['unprotected'])} results without noise came before it, and no budget covers them")
-    return "".join(f"; {each}" for each in said)
+        parts.append(f"{number(book['unprotected'])} results without noise came before it, and no budget covers them")
+    return "".join(f"; {each}" for each in parts)
 
 
-def _composed(cells: list[dict[str, Any]], environment: str, *, is_public: bool) -> str:
+def _composed(cells: list[BenchmarkCell], environment: str, *, is_public: bool) -> str:
     here = [cell for cell in cells if cell["environment"] == environment]
-    n_runs, delta = sum(cell["replications"] for cell in here), here[0]["promise"]["delta"]
+    n_runs, delta = sum(cell["replications"] for cell in here), present(here[0]["promise"])["delta"]
     whose = f"The data of {environment} are public; on private data the" if is_public else f"On {environment}, the"
     runs = f"{whose} {number(n_runs)} private runs of this report {'would ' if is_public else ''}compose to"
     mu = composed(here)
@@ -323,60 +332,60 @@ def _composed(cells: list[dict[str, Any]], environment: str, *, is_public: bool)
     return f"{runs} {at_most}, if somebody sees the results of all"
 
 
-def _noise(document: Document) -> str:
-    found = noise_sources(document)
-    if not found:
+def _noise(document: Report) -> str:
+    sources = noise_sources(document)
+    if not sources:
         return ""
-    said = _joined(found)
-    if any(source.startswith("reproducible") for source in found):
-        said += " Anybody with the seeds in the evidence can subtract this noise: for experiments, never for a deployment."
-    return said
+    text = _joined(sources)
+    if any(source.startswith("reproducible") for source in sources):
+        text += " Anybody with the seeds in the evidence can subtract this noise: for experiments, never for a deployment."
+    return text
 
 
-def _who(document: Document) -> str:
+def _who(document: Report) -> str:
     deployment = document["deployment"]
-    said = []
+    parts = []
     if deployment is not None:
-        said.append(f"curator {deployment['curator']} (declared)")
+        parts.append(f"curator {deployment['curator']} (declared)")
         approver = deployment["approver"] or _NOT_DECLARED
         on = f" on {deployment['approved']}" if deployment["approved"] else ""
-        said.append(f"approved by {approver}{on} (declared)" if deployment["approver"] else f"approver {_NOT_DECLARED}")
+        parts.append(f"approved by {approver}{on} (declared)" if deployment["approver"] else f"approver {_NOT_DECLARED}")
     else:
-        said.append(f"curator and approver {_NOT_DECLARED}")
+        parts.append(f"curator and approver {_NOT_DECLARED}")
     makers = document["provenance"]["makers"]
     people = [f"{maker['user'] or 'somebody'} on {maker['host'] or 'some machine'}" for maker in makers]
     if people:
-        said.append(f"computed by {', '.join(dict.fromkeys(people))} (recorded)")
-    return _joined(said)
+        parts.append(f"computed by {', '.join(dict.fromkeys(people))} (recorded)")
+    return _joined(parts)
 
 
-def _code(document: Document) -> str:
-    found = dict.fromkeys(
+def _code(document: Report) -> str:
+    builds = dict.fromkeys(
         f"bandana {maker['versions'].get('bandana', origin.NOT_RECORDED)}, git commit {origin.commit_of(maker)}"
         for maker in document["provenance"]["makers"]
     )
-    return _joined(list(found)) if found else f"Code {origin.NOT_RECORDED}."
+    return _joined(list(builds)) if builds else f"Code {origin.NOT_RECORDED}."
 
 
-def _expires(deployment: dict[str, Any]) -> str:
-    if deployment.get("expires"):
+def _expires(deployment: Deployment | None) -> str:
+    if deployment is not None and deployment["expires"]:
         return f"Expires {deployment['expires']} (declared)."
     return f"Expiry {_NOT_DECLARED}; changed code, parameters or data need a new report."
 
 
-def _declared(document: Document) -> list[Block]:
-    """What the operator declares and nothing here can check."""
-    found = document["deployment"]
-    if found is None:
+def _declared(document: Report) -> list[Block]:
+    """Declarations of the operator, which nothing here can check."""
+    deployment = document["deployment"]
+    if deployment is None:
         return []
-    unprotected = None if found["unprotected"] is None else ", ".join(found["unprotected"])
+    unprotected = None if deployment["unprotected"] is None else ", ".join(deployment["unprotected"])
     pairs = [
-        ("Purpose", found["purpose"]),
-        ("Data source", found["data_source"]),
-        ("License", found["license"]),
-        ("Release", found["release_type"]),
+        ("Purpose", deployment["purpose"]),
+        ("Data source", deployment["data_source"]),
+        ("License", deployment["license"]),
+        ("Release", deployment["release_type"]),
         ("Unprotected", unprotected),
-        ("Retention", found["retention"]),
+        ("Retention", deployment["retention"]),
     ]
     return [
         heading("Declared by the operator, not measured"),

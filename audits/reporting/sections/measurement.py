@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from bandana.audits.bounds.methods import WORDS
+from bandana.audits.documents.audit import Audit, Bound
+from bandana.audits.documents.fields import present
+from bandana.audits.documents.report import Report
 from bandana.audits.reporting.blocks import (
-    Audit,
     Block,
     Cell,
     Column,
@@ -43,10 +44,10 @@ _TESTS = {
 }
 
 
-def measurement(document: dict[str, Any]) -> list[Block]:
+def measurement(document: Report) -> list[Block]:
     """Replays of each audit, the strongest bounds, and their assumptions."""
     audits = document["audits"]
-    said: list[Block] = [
+    blocks: list[Block] = [
         paragraph(
             "The algorithm was replayed many times on a data set and on a neighbor that differs in one record. An attack "
             "gave each replay a score: larger scores indicate the neighbor. The further apart the scores of the two data "
@@ -54,7 +55,7 @@ def measurement(document: dict[str, Any]) -> list[Block]:
             "the claim is refuted."
         )
     ]
-    said += shared_facts(
+    blocks += shared_facts(
         audits,
         [
             ("Replayed data", lambda a: a["measurement"]["table"]),
@@ -65,7 +66,7 @@ def measurement(document: dict[str, Any]) -> list[Block]:
         ],
         "Set-up by audit",
     )
-    said += [
+    blocks += [
         heading("Lower bounds"),
         paragraph(
             "A bound was computed for each budget, view, quantity and neighbor. The table shows the strongest for each "
@@ -73,11 +74,11 @@ def measurement(document: dict[str, Any]) -> list[Block]:
             "all bounds, so showing only the strongest costs no confidence."
         ),
     ]
-    said += [block for audit in audits for block in _bounds(audit)]
-    said += [heading("What each bound assumes"), fact_list(_assumptions(audits))]
+    blocks += [block for audit in audits for block in _bounds(audit)]
+    blocks += [heading("What each bound assumes"), fact_list(_assumptions(audits))]
     curves = [audit for audit in audits if audit["tradeoff"] is not None]
     if curves:
-        said += [
+        blocks += [
             heading("Trade-off between the two error rates"),
             paragraph(
                 "The claim rules out any attack in the shaded region. A curve on the dotted diagonal means that the attack "
@@ -95,21 +96,21 @@ def measurement(document: dict[str, Any]) -> list[Block]:
                 size="small",
             ),
         ]
-    return said
+    return blocks
 
 
 def _confidence(audit: Audit) -> str:
     return f"{number(100 * audit['measurement']['confidence'])} %"
 
 
-def strongest(bounds: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def strongest(bounds: Sequence[Bound]) -> list[Bound]:
     """Largest bound of each budget, view and quantity, in the order in which these first occur."""
-    found: dict[tuple[str, str, str], dict[str, Any]] = {}
+    largest: dict[tuple[str, str, str], Bound] = {}
     for bound in bounds:
         key = (bound["budget"], bound["view"], bound["quantity"])
-        if key not in found or (bound["lower"] or 0.0) > (found[key]["lower"] or 0.0):
-            found[key] = bound
-    return list(found.values())
+        if key not in largest or (bound["lower"] or 0.0) > (largest[key]["lower"] or 0.0):
+            largest[key] = bound
+    return list(largest.values())
 
 
 def _bounds(audit: Audit) -> list[Block]:
@@ -148,28 +149,33 @@ def _bounds(audit: Audit) -> list[Block]:
     ]
 
 
-def _compared(bound: dict[str, Any]) -> Cell:
+def _compared(bound: Bound) -> Cell:
     lower, claimed = bound["lower"], bound["claimed"]
     is_above = lower is not None and claimed is not None and lower > claimed
     return badge(at_least(lower), "bad") if is_above else at_least(lower)
 
 
-def _sizes(bound: dict[str, Any]) -> str:
+def _sizes(bound: Bound) -> str:
     data, neighbor = bound["n_data"], bound["n_neighbor"]
     if bound["view"] == "one_run":
         return f"1 run, {number(data + neighbor)} canaries"
     return f"2 × {number(data)}" if data == neighbor else f"{number(data)} + {number(neighbor)}"
 
 
-def _assumptions(audits: list[Audit]) -> list[tuple[str, Any]]:
+def _assumptions(audits: list[Audit]) -> list[tuple[str, str]]:
     """One line for each view, quantity and method in use."""
     taken = [bound for audit in audits for bound in audit["measurement"]["bounds"]]
-    facts: list[tuple[str, Any]] = [(f"View “{view}”", VIEWS[view]) for view in _seen(taken, "view")]
+    facts: list[tuple[str, str]] = [
+        (f"View “{view}”", VIEWS[view]) for view in dict.fromkeys(bound["view"] for bound in taken)
+    ]
     if any(bound["budget"] == "test" for bound in taken):
         facts.append(("Budget “test”", "The same algorithm with rescaled noise, see “Power and planted faults”."))
-    facts += [(f"A bound on {name_of(quantity)}", _TESTS[kind_of(quantity)]) for quantity in _seen(taken, "quantity")]
+    facts += [
+        (f"A bound on {name_of(quantity)}", _TESTS[kind_of(quantity)])
+        for quantity in dict.fromkeys(bound["quantity"] for bound in taken)
+    ]
     unknown = "Documented in the module bandana.audits.bounds.methods."
-    facts += [(f"Method {name}", WORDS.get(name, unknown)) for name in _seen(taken, "method")]
+    facts += [(f"Method {name}", WORDS.get(name, unknown)) for name in dict.fromkeys(bound["method"] for bound in taken)]
     facts.append(("All bounds", "Replays are independent and identically distributed."))
     if any(audit["epsilon"]["measured"] is not None for audit in audits):
         text = "With nothing assumed, it is the largest bound on ε at δ. If Gaussian DP is assumed, it is the conversion of "
@@ -181,12 +187,8 @@ def _assumptions(audits: list[Audit]) -> list[tuple[str, Any]]:
     return facts
 
 
-def _seen(bounds: Sequence[dict[str, Any]], key: str) -> list[str]:
-    return list(dict.fromkeys(bound[key] for bound in bounds))
-
-
 def _describe_tradeoff(audit: Audit) -> str:
     return (
         f"Trade-off curves of {audit['label']}: false-negative against false-positive rate. Claimed µ "
-        f"{number(audit['claim']['mu'])}; measured µ {at_least(audit['tradeoff']['mu_lower'])}."
+        f"{number(audit['claim']['mu'])}; measured µ {at_least(present(audit['tradeoff'])['mu_lower'])}."
     )

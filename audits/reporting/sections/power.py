@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
+from bandana.audits.documents.audit import Audit
+from bandana.audits.documents.fields import present
+from bandana.audits.documents.report import Report
 from bandana.audits.reporting.blocks import (
-    Audit,
     Block,
     Cell,
     Column,
@@ -36,15 +37,15 @@ def factor_of(factor: float | None) -> str:
     return "none" if factor is None else f"× {number(factor)}"
 
 
-def power(document: dict[str, Any]) -> list[Block]:
+def power(document: Report) -> list[Block]:
     """Smallest detectable fault of each audit, and what was planted."""
     audits = document["audits"]
-    said: list[Block] = [
+    blocks: list[Block] = [
         heading("Smallest detectable fault"),
         fact_list([(audit["label"], _power_of(audit)) for audit in audits]),
     ]
     if any(audit["measurement"]["test_budget"] is not None for audit in audits):
-        said.append(
+        blocks.append(
             paragraph(
                 "Test budget: the noise scale is proportional to 1/µ (to 1/ε for pure privacy), so a fault in the noise, "
                 "the sensitivity or the charge has the same factor at every budget. At a very small or large budget that "
@@ -52,12 +53,12 @@ def power(document: dict[str, Any]) -> list[Block]:
                 "about 1, and the faults are planted there."
             )
         )
-    said += _power_curves(audits)
-    said.append(heading("Planted faults"))
+    blocks += _power_curves(audits)
+    blocks.append(heading("Planted faults"))
     if not any(audit["controls"] for audit in audits):
-        told = "No planted fault was tried. Without planted faults an audit has no proven power and gives no PASS."
-        return [*said, paragraph(told)]
-    said.append(
+        text = "No planted fault was tried. Without planted faults an audit has no proven power and gives no PASS."
+        return [*blocks, paragraph(text)]
+    blocks.append(
         paragraph(
             "Each fault was planted into a copy of the algorithm, which was then audited with the same effort. If a "
             "required check misses one of them, the audit gives no PASS, whatever it measured. The section on audits has "
@@ -65,9 +66,9 @@ def power(document: dict[str, Any]) -> list[Block]:
         )
     )
     checks = dict.fromkeys(check for audit in audits for c in audit["controls"] for check in c["expected"] + c["caught_by"])
-    said.append(fact_list([(f"Check “{check}”", _CHECKS[check]) for check in _CHECKS if check in checks]))
+    blocks.append(fact_list([(f"Check “{check}”", _CHECKS[check]) for check in _CHECKS if check in checks]))
     faults = {(c["name"], c["fault"], _in_order(c["expected"])): None for a in audits for c in a["controls"]}
-    said.append(
+    blocks.append(
         table_block(
             "Planted faults",
             ["Name", "Fault", "Checks that must catch it"],
@@ -75,11 +76,11 @@ def power(document: dict[str, Any]) -> list[Block]:
             widths=[2, 4.5, 2.2],
         )
     )
-    return said
+    return blocks
 
 
-def fault_matrix(document: dict[str, Any]) -> list[Block]:
-    """What became of each planted fault in each audit: one row a fault, one column an audit."""
+def fault_matrix(document: Report) -> list[Block]:
+    """Outcome of each planted fault in each audit: one row a fault, one column an audit."""
     blocks: list[Block] = []
     for alike in _with_same_faults(document["audits"]):
         for start in range(0, len(alike), _MOST_COLUMNS):
@@ -122,15 +123,15 @@ def _power_curves(audits: Sequence[Audit]) -> list[Block]:
     drawn = [audit for audit in audits if audit["power"] is not None]
     if not drawn:
         return []
-    told = list(dict.fromkeys(audit["power"]["text"] for audit in drawn))
+    texts = list(dict.fromkeys(present(audit["power"])["text"] for audit in drawn))
     groups: dict[str, list[Audit]] = {}
     for audit in drawn:  # audits of one effort at one budget have the same curve
-        curve, smallest = audit["power"], audit["measurement"]["smallest_factor"]
+        curve, smallest = present(audit["power"]), audit["measurement"]["smallest_factor"]
         rounded = [f"{value:.4g}" for value in (*curve["factors"], *curve["caught"], smallest or 0)]
         groups.setdefault(" ".join([curve["quantity"], *rounded]), []).append(audit)
     shared = list(groups.values())
     return [
-        *[paragraph(text) for text in told],
+        *[paragraph(text) for text in texts],
         figure_block(
             "power",
             "Power: the share of audits like this one that would refute the claim if the true value were this many times "
@@ -151,38 +152,38 @@ def _title(labels: Sequence[str]) -> str:
 
 def _describe_power(alike: Sequence[Audit]) -> str:
     """Description of the curve by the first factors that reach a few shares."""
-    curve = alike[0]["power"]
+    curve = present(alike[0]["power"])
     points = list(zip(curve["factors"], curve["caught"], strict=True))
     reached = [(share, next((factor for factor, caught in points if caught >= share), None)) for share in (0.05, 0.5, 0.95)]
-    said = ", ".join(f"{number(100 * share)} % at × {number(factor)}" for share, factor in reached if factor is not None)
+    shares = ", ".join(f"{number(100 * share)} % at × {number(factor)}" for share, factor in reached if factor is not None)
     return (
         f"Power curve of {', '.join(audit['label'] for audit in alike)}: share of audits that catch the fault, against "
         f"the factor by which {name_of(curve['quantity'])} exceeds the claim. "
-        f"{'At least ' + said if said else 'Less than 5 % everywhere'}."
+        f"{'At least ' + shares if shares else 'Less than 5 % everywhere'}."
     )
 
 
 def _power_of(audit: Audit) -> str:
-    found, test = audit["measurement"], audit["measurement"]["test_budget"]
+    measured, test = audit["measurement"], audit["measurement"]["test_budget"]
     main = audit["main"] if test is None else test["main"]
     name = name_of(main["quantity"])
-    factor, at_claim = found["smallest_factor"], found["smallest_factor_at_claim"]
+    factor, at_claim = measured["smallest_factor"], measured["smallest_factor_at_claim"]
     if kind_of(main["quantity"]) in (MU, PURE):
         fault, faults = f"noise too small by a factor of {number(factor)} or more", "noise that is too small"
     else:
         fault, faults = f"{name} at {number(factor)} or more times its claimed value", f"{name} beyond the claim"
     where = "" if test is None else " at the test budget"
-    told = f"This audit would have caught, with 95 % probability, {fault}{where}"
+    text = f"This audit would have caught, with 95 % probability, {fault}{where}"
     if factor is None:
-        told = f"This audit would have caught no factor with 95 % probability{where}"
+        text = f"This audit would have caught no factor with 95 % probability{where}"
     may = f": {faults} may go unseen" if factor is None else ""
     if test is None:
-        return f"{told}{may}."
+        return f"{text}{may}."
     numbers = (
         f"claimed {number(main['claimed'])}, accounted {number(main['accounted'])}, measured {at_least(main['measured'])}"
     )
     at = "none" if at_claim is None else number(at_claim)
-    return f"{told} ({at} at the claimed one){may}. Test budget: {test['claim']}; its {name}: {numbers}."
+    return f"{text} ({at} at the claimed one){may}. Test budget: {test['claim']}; its {name}: {numbers}."
 
 
 def _in_order(checks: Sequence[str]) -> str:

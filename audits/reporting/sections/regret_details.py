@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
+from bandana.audits.documents.benchmark import Benchmark, BenchmarkCell, PairedDifference
+from bandana.audits.documents.fields import present
+from bandana.audits.documents.report import Report
 from bandana.audits.reporting.blocks import Block, Column, bullets, figure_block, heading, paragraph, right, table_block
 from bandana.audits.reporting.figures import drawing, regret_plots
 from bandana.audits.reporting.numbers import NONE, number, unit_of
 from bandana.audits.reporting.sections.utility import (
     TIMES_LEAST,
     WITHHELD,
-    Cell,
     about_least,
     family_of,
     final_of,
@@ -22,9 +23,9 @@ from bandana.audits.reporting.sections.utility import (
 _ONE = {"rounds": "a round", "episodes": "an episode"}
 
 
-def regret_details(document: dict[str, Any]) -> list[Block]:
+def regret_details(document: Report) -> list[Block]:
     """Regret of each algorithm, its bounds, budget over time, and paired comparisons, for each environment."""
-    benchmark = document["benchmark"]
+    benchmark = present(document["benchmark"])
     cells, grid = benchmark["cells"], benchmark["grid"]
     has_several = len(document["environments"]) > 1
     blocks: list[Block] = []
@@ -53,20 +54,20 @@ def regret_details(document: dict[str, Any]) -> list[Block]:
     return blocks
 
 
-def _values(cells: Sequence[Cell]) -> list[Block]:
-    """What the final policies are worth by logged data, where there is a log."""
+def _values(cells: Sequence[BenchmarkCell]) -> list[Block]:
+    """Values of the final policies by logged data, where there is a log."""
     lines = []
     for cell in cells:
-        if (found := cell["values"]) is None:
+        if (values := cell["values"]) is None:
             continue
-        told = [
-            f"{name.upper()} {number(found[name]['value'])} [{number(found[name]['low'])}, {number(found[name]['high'])}]"
+        estimates = [
+            f"{name.upper()} {number(values[name]['value'])} [{number(values[name]['low'])}, {number(values[name]['high'])}]"
             for name in ("ips", "snips", "dr")
-            if name in found
+            if name in values
         ]
-        share = f"{number(found['effective'])} of {number(found['rounds'])} rounds are effective"
-        most = number(found["largest_weight"])
-        lines.append(f"{cell['label']}: {', '.join(told)}; {share}, largest weight {most}.")
+        share = f"{number(values['effective'])} of {number(values['rounds'])} rounds are effective"
+        most = number(values["largest_weight"])
+        lines.append(f"{cell['label']}: {', '.join(estimates)}; {share}, largest weight {most}.")
     if not lines:
         return []
     about = (
@@ -77,11 +78,13 @@ def _values(cells: Sequence[Cell]) -> list[Block]:
     return [paragraph(about), bullets(lines)]
 
 
-def _regret_figures(cells: Sequence[Cell], grid: Sequence[int], colors: dict[float, str], on: str, unit: str) -> list[Block]:
+def _regret_figures(
+    cells: Sequence[BenchmarkCell], grid: Sequence[int], colors: dict[float, str], on: str, unit: str
+) -> list[Block]:
     compared = [cell for cell in cells if cell["role"] != "reference"] or cells
-    top = max((max(cell["high"]) for cell in compared), default=1.0)
-    highest = [max(cell["bound"]) for cell in cells if is_bounded(cell)]
-    ceiling = max([*highest, *(max(cell["high"]) for cell in cells if cell["role"] == "reference")], default=0.0)
+    top = max((max(present(cell["high"])) for cell in compared), default=1.0)
+    highest = [max(present(cell["bound"])) for cell in cells if is_bounded(cell)]
+    ceiling = max([*highest, *(max(present(cell["high"])) for cell in cells if cell["role"] == "reference")], default=0.0)
     blocks = []
     for title, drawn in _panels(cells):
         described = _describe_regret(f"{title}{on}", drawn, grid[-1], unit)
@@ -108,22 +111,22 @@ def _regret_figures(cells: Sequence[Cell], grid: Sequence[int], colors: dict[flo
     return blocks
 
 
-def is_bounded(cell: Cell) -> bool:
-    """Whether the document holds a bound on the cell's regret."""
+def is_bounded(cell: BenchmarkCell) -> bool:
+    """True if the document holds a bound on the cell's regret."""
     return cell["bound"] is not None
 
 
-def _bound_name(cell: Cell, among: Sequence[Cell]) -> str:
+def _bound_name(cell: BenchmarkCell, among: Sequence[BenchmarkCell]) -> str:
     """Name of the line with the bound's last value."""
-    return f"{regret_plots.curve_name(cell, among)}, at most {number(float(cell['bound'][-1]))} at the end"
+    return f"{regret_plots.curve_name(cell, among)}, at most {number(float(present(cell['bound'])[-1]))} at the end"
 
 
-def _lower_name(cell: Cell, among: Sequence[Cell]) -> str:
+def _lower_name(cell: BenchmarkCell, among: Sequence[BenchmarkCell]) -> str:
     """Name of the line with the lower bound's last value."""
-    return f"{regret_plots.curve_name(cell, among)}, at least {number(float(cell['lower_bound'][-1]))} at the end"
+    return f"{regret_plots.curve_name(cell, among)}, at least {number(float(present(cell['lower_bound'])[-1]))} at the end"
 
 
-def _panels(cells: Sequence[Cell]) -> list[tuple[str, list[Cell]]]:
+def _panels(cells: Sequence[BenchmarkCell]) -> list[tuple[str, list[BenchmarkCell]]]:
     """One panel per family, each with its twins and the reference rows; the twins alone if nothing is private."""
     references = [cell for cell in cells if cell["role"] == "reference"]
     twins = [cell for cell in cells if cell["epsilon"] is None and cell["role"] == "algorithm"]
@@ -139,17 +142,19 @@ def _panels(cells: Sequence[Cell]) -> list[tuple[str, list[Cell]]]:
     return panels
 
 
-def _budget(cells: Sequence[Cell], grid: Sequence[int], colors: dict[float, str], on: str, unit: str) -> list[Block]:
+def _budget(
+    cells: Sequence[BenchmarkCell], grid: Sequence[int], colors: dict[float, str], on: str, unit: str
+) -> list[Block]:
     spending = [cell for cell in cells if cell["mu_spent"] is not None]
     families = dict.fromkeys(map(family_of, spending))
     images, titles = [], []
     for family in families:
         own = [cell for cell in spending if family_of(cell) == family]
-        said = "; ".join(
-            f"{regret_plots.curve_name(c, own)}: {number(float(c['mu_spent'][-1]))} of {number(c['mu_claimed'])}"
+        spent = "; ".join(
+            f"{regret_plots.curve_name(c, own)}: {number(float(present(c['mu_spent'])[-1]))} of {number(c['mu_claimed'])}"
             for c in own
         )
-        described = f"Budget spent against {unit} by {family}{on}. At the end, spent of claimed, as µ: {said}."
+        described = f"Budget spent against {unit} by {family}{on}. At the end, spent of claimed, as µ: {spent}."
         images.append((regret_plots.budget_over_time(grid, own, colors, unit), described))
         titles.append(family)
     if not images:
@@ -167,7 +172,7 @@ def _budget(cells: Sequence[Cell], grid: Sequence[int], colors: dict[float, str]
     ]
 
 
-def _table(cells: Sequence[Cell], benchmark: dict[str, Any], grid: Sequence[int], on: str, unit: str) -> Block:
+def _table(cells: Sequence[BenchmarkCell], benchmark: Benchmark, grid: Sequence[int], on: str, unit: str) -> Block:
     has_least = any(cell["lower_bound"] is not None for cell in cells)
     columns = ["Cell", "Trust", right("ε"), right("µ claimed", "claimed"), right("µ spent", "accounted")]
     titles = ["Runs", "Final regret", "Interval", "Quantiles", *([TIMES_LEAST] if has_least else [])]
@@ -197,14 +202,14 @@ def _table(cells: Sequence[Cell], benchmark: dict[str, Any], grid: Sequence[int]
     )
 
 
-def _quantiles(cell: Cell) -> str:
+def _quantiles(cell: BenchmarkCell) -> str:
     return WITHHELD if cell["final_quantiles"] is None else " / ".join(number(float(q)) for q in cell["final_quantiles"])
 
 
-def _comparisons(cells: Sequence[Cell], comparisons: Sequence[dict[str, Any]], on: str) -> list[Block]:
+def _comparisons(cells: Sequence[BenchmarkCell], comparisons: Sequence[PairedDifference], on: str) -> list[Block]:
     """Paired differences of each cell to its twin, to the first calibration, and to the reference rows."""
     labels = {cell["label"]: cell for cell in cells}
-    here = [found for found in comparisons if found["cell"] in labels and found["other"] in labels]
+    here = [pair for pair in comparisons if pair["cell"] in labels and pair["other"] in labels]
     if not here:
         return []
     references = dict.fromkeys(labels[f["other"]]["algorithm"] for f in here if f["kind"] == "reference")
@@ -212,9 +217,9 @@ def _comparisons(cells: Sequence[Cell], comparisons: Sequence[dict[str, Any]], o
     heads = {"noise": "Cost of its noise", "calibration": "Against the first calibration"}
     columns: list[Column] = ["Cell", *(heads[kind] for kind in kinds), *(f"Against {name}" for name in references)]
     rows = []
-    for label in dict.fromkeys(found["cell"] for found in here):
-        own = [found for found in here if found["cell"] == label]
-        by_kind = {f["kind"]: _difference(f, f["kind"] == "noise") for f in own if f["kind"] != "reference"}
+    for label in dict.fromkeys(pair["cell"] for pair in here):
+        own = [pair for pair in here if pair["cell"] == label]
+        by_kind: dict[str, str] = {f["kind"]: _difference(f, f["kind"] == "noise") for f in own if f["kind"] != "reference"}
         by_name = {labels[f["other"]]["algorithm"]: _difference(f) for f in own if f["kind"] == "reference"}
         rows.append([label, *(by_kind.get(kind, NONE) for kind in kinds), *(by_name.get(name, NONE) for name in references)])
     return [
@@ -230,18 +235,18 @@ def _comparisons(cells: Sequence[Cell], comparisons: Sequence[dict[str, Any]], o
     ]
 
 
-def verdict_of(found: dict[str, Any]) -> str:
+def verdict_of(pair: PairedDifference) -> str:
     """Reading of a paired difference in one word: worse, better, or not resolved."""
-    return "worse" if found["low"] > 0 else "better" if found["high"] < 0 else "not resolved"
+    return "worse" if pair["low"] > 0 else "better" if pair["high"] < 0 else "not resolved"
 
 
-def _difference(found: dict[str, Any], is_cost: bool = False) -> str:
-    mean, low, high = (number(float(found[name])) for name in ("mean", "low", "high"))
-    verdict = verdict_of(found)
+def _difference(pair: PairedDifference, is_cost: bool = False) -> str:
+    mean, low, high = (number(float(pair[name])) for name in ("mean", "low", "high"))
+    verdict = verdict_of(pair)
     word = {"worse": "resolved", "better": "resolved"}.get(verdict, verdict) if is_cost else verdict
     return f"{mean}, {word}" if mean == low == high else f"{mean} ({low} to {high}), {word}"
 
 
-def _describe_regret(title: str, cells: Sequence[Cell], rounds: int, unit: str) -> str:
-    ends = "; ".join(f"{regret_plots.curve_name(cell, cells)}: {number(float(cell['final_mean']))}" for cell in cells)
+def _describe_regret(title: str, cells: Sequence[BenchmarkCell], rounds: int, unit: str) -> str:
+    ends = "; ".join(f"{regret_plots.curve_name(cell, cells)}: {number(regret_plots.final_of(cell).mean)}" for cell in cells)
     return f"Regret of {title} against {unit}. After {number(rounds)} {unit}: {ends}."

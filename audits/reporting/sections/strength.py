@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from bandana.audits.documents.audit import Audit
+from bandana.audits.documents.benchmark import BenchmarkCell
+from bandana.audits.documents.fields import present
+from bandana.audits.documents.report import Report
 from bandana.audits.reporting.document import cells_of
 from bandana.audits.reporting.numbers import PURE, number
 from bandana.audits.summary import epsilon_of
-
-Document = dict[str, Any]
 
 STRONG_EPSILON, MODERATE_EPSILON = 1.0, 10.0
 """Largest epsilon of a strong and of a moderate promise (Ponomareva et al. 2023)."""
@@ -53,7 +55,7 @@ class Promise(NamedTuple):
 
 
 class Strength(NamedTuple):
-    """How strong a promise is.
+    """Strength of a promise.
 
     Attributes:
       word: strong, moderate, weak, not rated or refuted.
@@ -70,7 +72,7 @@ _TONES = {"strong": "good", "moderate": "unsure", "not rated": "unsure", "weak":
 _FROM_WORST = ("refuted", "weak", "not rated", "moderate", "strong")
 
 
-def promises(document: Document) -> Iterator[Promise]:
+def promises(document: Report) -> Iterator[Promise]:
     """Every promise of a report, each to one run: those that were audited, then those of private cells that were not."""
     cells, audited = private_cells(document), set()
     undoable = {cell["label"] for cell in on_private_data(document) if (cell["noise"] or "").startswith("reproducible")}
@@ -78,45 +80,44 @@ def promises(document: Document) -> Iterator[Promise]:
         audited.add(audit["label"])
         yield promise_of(audit)._replace(is_undoable=audit["label"] in undoable)
     for cell in cells:
-        label, found = cell["label"], cell["promise"]
+        label, made = cell["label"], present(cell["promise"])
         if label not in audited:
-            delta = 0.0 if found["is_pure"] else found["delta"]
-            yield Promise(label, found["epsilon"], delta, None, found["unit"], found["relation"], label in undoable)
+            delta = 0.0 if made["is_pure"] else made["delta"]
+            yield Promise(label, made["epsilon"], delta, None, made["unit"], made["relation"], label in undoable)
 
 
-def private_cells(document: Document) -> list[dict[str, Any]]:
+def private_cells(document: Report) -> list[BenchmarkCell]:
     """Cells that promise privacy."""
     return [cell for cell in cells_of(document) if cell["promise"] is not None]
 
 
-def on_private_data(document: Document) -> list[dict[str, Any]]:
+def on_private_data(document: Report) -> list[BenchmarkCell]:
     """Cells that promise privacy and read private data."""
     private = {each["label"] for each in document["environments"] if each["data"] == "private"}
     return [cell for cell in private_cells(document) if cell["environment"] in private]
 
 
-def noise_sources(document: Document) -> list[str]:
+def noise_sources(document: Report) -> list[str]:
     """Sources of the noise of all runs; of audits, which replay drawn data, where there is no run."""
     runs = [cell["noise"] for cell in cells_of(document) if cell["noise"]]
     audits = [audit["accountant"]["noise_source"] for audit in document["audits"] if audit["accountant"]["noise_source"]]
     return list(dict.fromkeys(runs or audits))
 
 
-def is_secure(document: Document) -> bool:
-    """Whether all noise of a report's runs is secure: no seed of it exists."""
+def is_secure(document: Report) -> bool:
+    """True if all noise of a report's runs is secure: no seed of it exists."""
     sources = noise_sources(document)
     return bool(sources) and all(source.startswith("secure") for source in sources)
 
 
-def composed(cells: Sequence[dict[str, Any]]) -> float | None:
+def composed(cells: Sequence[BenchmarkCell]) -> float | None:
     """The mu that all runs of these cells compose to at most, if each could read the same record; None: no finite one."""
-    if any(cell["mu"] is None for cell in cells):
-        return None
-    return math.sqrt(math.fsum(cell["replications"] * cell["mu"] ** 2 for cell in cells))
+    squares = [cell["replications"] * cell["mu"] ** 2 for cell in cells if cell["mu"] is not None]
+    return math.sqrt(math.fsum(squares)) if len(squares) == len(cells) else None
 
 
-def totals(document: Document) -> Iterator[Promise]:
-    """What all runs on private data add up to: by their budget book, or else those of the report on each environment."""
+def totals(document: Report) -> Iterator[Promise]:
+    """Sums of all runs on private data: by their budget book, or else those of the report on each environment."""
     booked = {book["environment"] for book in document["books"]}
     for book in document["books"]:
         yield Promise(f"all runs in the budget book {book['name']}", book["spent"], book["delta"] or 0.0, None, "", "")
@@ -124,16 +125,16 @@ def totals(document: Document) -> Iterator[Promise]:
     for environment in dict.fromkeys(cell["environment"] for cell in cells):
         here = [cell for cell in cells if cell["environment"] == environment]
         if sum(cell["replications"] for cell in here) > 1:
-            mu, delta = composed(here), here[0]["promise"]["delta"]
+            mu, delta = composed(here), present(here[0]["promise"])["delta"]
             yield Promise(f"all runs on {environment}", None if mu is None else epsilon_of(mu, delta), delta, None, "", "")
 
 
-def promise_of(audit: dict[str, Any]) -> Promise:
+def promise_of(audit: Audit) -> Promise:
     """The promise of one audit: its source claims it, and its ledger may need more."""
     is_pure = audit["main"]["quantity"] == PURE
     three = audit["main"] if is_pure else audit["epsilon"]
-    found = [three[role] for role in ("claimed", "accounted") if three[role] is not None]
-    epsilon = max(found) if three["claimed"] is not None else None
+    claimed, accounted = three["claimed"], three["accounted"]
+    epsilon = claimed if claimed is None or accounted is None else max(claimed, accounted)
     delta = 0.0 if is_pure else audit["delta"]
     return Promise(audit["label"], epsilon, delta, audit["verdict"], audit["unit"], audit["relation"])
 
@@ -145,18 +146,18 @@ def strength_of(promise: Promise, people: int | None) -> Strength:
       promise: of a report.
       people: in the data; None if nobody knows.
     """
-    found = [_by_epsilon(promise.epsilon), _by_delta(promise.delta, people)]
+    ratings = [_by_epsilon(promise.epsilon), _by_delta(promise.delta, people)]
     if promise.is_undoable:
-        found.append(("moderate", "anybody with the seeds can subtract its noise"))
+        ratings.append(("moderate", "anybody with the seeds can subtract its noise"))
     if promise.verdict == "FAIL":
-        found.append(("refuted", "the audit refutes the claim, so that nothing is promised"))
-    word = next(word for word in _FROM_WORST if any(word == each for each, _ in found))
-    return Strength(word, _TONES[word], tuple(why for each, why in found if each != "strong"))
+        ratings.append(("refuted", "the audit refutes the claim, so that nothing is promised"))
+    word = next(word for word in _FROM_WORST if any(word == each for each, _ in ratings))
+    return Strength(word, _TONES[word], tuple(why for each, why in ratings if each != "strong"))
 
 
-def weakest(found: Iterable[Promise], people: int | None) -> tuple[Promise, Strength] | None:
+def weakest(made: Iterable[Promise], people: int | None) -> tuple[Promise, Strength] | None:
     """The weakest of some promises with its strength; None of none."""
-    rated = [(promise, strength_of(promise, people)) for promise in found]
+    rated = [(promise, strength_of(promise, people)) for promise in made]
 
     def order(each: tuple[Promise, Strength]) -> tuple[int, float]:
         epsilon = each[0].epsilon
@@ -165,22 +166,22 @@ def weakest(found: Iterable[Promise], people: int | None) -> tuple[Promise, Stre
     return min(rated, key=order, default=None)
 
 
-def strength_line(document: Document) -> tuple[str, str] | None:
+def strength_line(document: Report) -> tuple[str, str] | None:
     """Tone and words of a report's line on strength: its weakest promise, then all runs together; None without a promise."""
     people, each, together = document["people"]["count"], list(promises(document)), list(totals(document))
     first, second = weakest(each, people), weakest(together, people)
     if first is None:
         return None
-    said = [_told(f"Strength of the {'weakest ' if len(each) > 1 else ''}promise", first[1])]
+    sentences = [_told(f"Strength of the {'weakest ' if len(each) > 1 else ''}promise", first[1])]
     if second is None:
-        return first[1].tone, said[0]
-    said.append(_told(f"A{second[0].label[1:]}", second[1]))
-    worst = min(first[1], second[1], key=lambda found: _FROM_WORST.index(found.word))
-    return worst.tone, " ".join(said)
+        return first[1].tone, sentences[0]
+    sentences.append(_told(f"A{second[0].label[1:]}", second[1]))
+    worst = min(first[1], second[1], key=lambda strength: _FROM_WORST.index(strength.word))
+    return worst.tone, " ".join(sentences)
 
 
-def _told(what: str, found: Strength) -> str:
-    return f"{what}: {found.word}{': ' + '; '.join(found.reasons) if found.reasons else ''}."
+def _told(what: str, strength: Strength) -> str:
+    return f"{what}: {strength.word}{': ' + '; '.join(strength.reasons) if strength.reasons else ''}."
 
 
 def _by_epsilon(epsilon: float | None) -> tuple[str, str]:
@@ -199,14 +200,14 @@ def _by_delta(delta: float, people: int | None) -> tuple[str, str]:
         # A data set of two people is the smallest that has a neighbor.
         return ("weak", f"δ = {number(delta)}") if delta >= 0.5 else ("not rated", "the number of people is not known")
     expected = delta * people
-    said = f"n × δ = {number(expected)}"
+    product = f"n × δ = {number(expected)}"
     if expected >= MODERATE_EXPECTED * (1 - 1e-9):
-        return "weak", f"{said} is not below 1"
-    return ("strong", "") if expected <= STRONG_EXPECTED * (1 + 1e-9) else ("moderate", f"{said} exceeds 0.1")
+        return "weak", f"{product} is not below 1"
+    return ("strong", "") if expected <= STRONG_EXPECTED * (1 + 1e-9) else ("moderate", f"{product} exceeds 0.1")
 
 
 def odds(epsilon: float | None) -> str:
-    """What even odds about one record become at most, in words, except with probability delta.
+    """Largest odds that even odds about one record become, in words, except with probability delta.
 
     >>> odds(1.2), odds(20.0), odds(None)
     ('3.32 : 1', '4.852 × 10⁸ : 1', 'no limit')

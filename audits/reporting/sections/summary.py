@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
+from bandana.audits.documents.audit import Audit, Main, Role, Three
+from bandana.audits.documents.report import Report
 from bandana.audits.reporting import origin
 from bandana.audits.reporting.blocks import (
     Block,
@@ -42,7 +43,7 @@ _GLOSSARY = {
 """Terms of the report, each with its meaning."""
 
 
-def summary(document: dict[str, Any]) -> list[Block]:
+def summary(document: Report) -> list[Block]:
     """Table of verdicts, matrix of planted faults, and figure of the epsilons."""
     audits, is_catalog = document["audits"], document["kind"] == "catalog"
     blocks = [*related(document), *origin.caveat(document["provenance"])] if is_catalog else []
@@ -62,8 +63,8 @@ def summary(document: dict[str, Any]) -> list[Block]:
     return blocks
 
 
-def glossary(document: dict[str, Any]) -> list[Block]:
-    """How to read the numbers."""
+def glossary(document: Report) -> list[Block]:
+    """Explains how to read the numbers."""
     mains = {audit["main"]["quantity"] for audit in document["audits"]}
     left_out = {"Main quantity"} if len(mains) == 1 else set()
     left_out |= {"Regret"} if document["benchmark"] is None else set()
@@ -71,7 +72,7 @@ def glossary(document: dict[str, Any]) -> list[Block]:
     return [fact_list([(term, text.format(unit=unit)) for term, text in _GLOSSARY.items() if term not in left_out])]
 
 
-def _verdicts(document: dict[str, Any]) -> Block:
+def _verdicts(document: Report) -> Block:
     audits, is_catalog = document["audits"], document["kind"] == "catalog"
     own = {entry["label"]: entry["path"] for entry in document["related"]}
     people = document["people"]["count"]
@@ -115,22 +116,22 @@ def _verdicts(document: dict[str, Any]) -> Block:
     )
 
 
-def _describe_epsilons(audits: Sequence[dict[str, Any]]) -> str:
-    said = "; ".join(
+def _describe_epsilons(audits: Sequence[Audit]) -> str:
+    rows = "; ".join(
         f"{a['label']}: claimed {number(a['epsilon']['claimed'])}, "
         f"{'accounted ' + number(a['epsilon']['accounted']) if has_ledger(a) else 'no ledger to account'}, "
         f"measured {at_least(a['measured_epsilon']['unconditional'])} with nothing assumed, "
         f"{at_least(a['measured_epsilon']['gaussian'])} if Gaussian DP"
         for a in audits
     )
-    return f"Dot plot of epsilon. {said}."
+    return f"Dot plot of epsilon. {rows}."
 
 
-def _role_number(values: dict[str, Any], role: str) -> str:
+def _role_number(values: Three, role: Role) -> str:
     return at_least(values[role]) if role == "measured" else number(values[role])
 
 
-def main_number(main: dict[str, Any], role: str, *, names: bool) -> str:
+def main_number(main: Main, role: Role, *, names: bool) -> str:
     """Main quantity of a claim in one of its roles; `names` adds its symbol."""
     value = main[role]
     if value is None or not names:

@@ -4,26 +4,27 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any
 
+from bandana.audits.documents.benchmark import Benchmark, BenchmarkCell
+from bandana.audits.documents.fields import present
+from bandana.audits.documents.report import Report
 from bandana.audits.reporting.blocks import Block, figure_block, heading, paragraph, right, table_block
 from bandana.audits.reporting.figures import regret_plots
 from bandana.audits.reporting.figures.drawing import FAMILIES, INK, TWIN
 from bandana.audits.reporting.numbers import NONE, number, unit_of
 from bandana.audits.reporting.sections.decisions import tests_table
 
-Cell = dict[str, Any]
 _SETTING = re.compile(r"(?<!\S)(?!(?:eps|delta|mu)=)\w+=\S+")
 """A parameter in a label that is no privacy level."""
 WITHHELD, TIMES_LEAST = "withheld", "Regret / lower bound"
 
 
-def is_shown(cell: Cell) -> bool:
-    """Whether the regret of a cell is in the document."""
+def is_shown(cell: BenchmarkCell) -> bool:
+    """True if the regret of a cell is in the document."""
     return cell["mean"] is not None
 
 
-def family_of(cell: Cell) -> str:
+def family_of(cell: BenchmarkCell) -> str:
     """Name of a cell without its privacy level: cells of one family form one line of the frontier."""
     calibration = f", calibration {cell['calibration']}" if cell["calibration"] else ""
     settings = "".join(f", {setting}" for setting in _SETTING.findall(cell["label"]))
@@ -31,9 +32,9 @@ def family_of(cell: Cell) -> str:
     return f"{cell['algorithm']}{calibration} ({cell['privacy_model']} trust{guarantee}){settings}"
 
 
-def utility(document: dict[str, Any]) -> list[Block]:
+def utility(document: Report) -> list[Block]:
     """Regret of all algorithms together, regret against epsilon, and a table, for each environment."""
-    benchmark = document["benchmark"]
+    benchmark = present(document["benchmark"])
     cells, grid = benchmark["cells"], benchmark["grid"]
     has_several, units = len(document["environments"]) > 1, unit_of(document["environments"])
     blocks: list[Block] = []
@@ -62,19 +63,19 @@ def utility(document: dict[str, Any]) -> list[Block]:
     return blocks
 
 
-def _together(cells: Sequence[Cell], grid: Sequence[int], on: str, unit: str) -> list[Block]:
+def _together(cells: Sequence[BenchmarkCell], grid: Sequence[int], on: str, unit: str) -> list[Block]:
     """All algorithms on common axes, one panel for each privacy level."""
     own = [cell for cell in cells if cell["role"] == "algorithm"]
     if not own:
         return []
     private = [cell for cell in own if cell["epsilon"] is not None]
-    levels = sorted({cell["epsilon"] for cell in private})
+    levels = sorted({cell["epsilon"] for cell in private if cell["epsilon"] is not None})
     levels = [levels[0], levels[-1]] if len(levels) > 2 else levels
     names = short_names(private)
     colors = {family: FAMILIES[index % len(FAMILIES)] for index, family in enumerate(names)}
     others = [_line(cell, cell["algorithm"], TWIN) for cell in own if cell["epsilon"] is None]
-    top = max(max(cell["high"]) for cell in own)
-    references = [cell for cell in cells if cell["role"] == "reference" and cell["final_mean"] <= top]
+    top = max(max(present(cell["high"])) for cell in own)
+    references = [cell for cell in cells if cell["role"] == "reference" and present(cell["final_mean"]) <= top]
     others += [_line(cell, cell["algorithm"], INK) for cell in references]
     panels = [
         (
@@ -104,20 +105,20 @@ def _together(cells: Sequence[Cell], grid: Sequence[int], on: str, unit: str) ->
     ]
 
 
-def _line(cell: Cell, name: str, color: str) -> dict[str, Any]:
+def _line(cell: BenchmarkCell, name: str, color: str) -> regret_plots.Line:
     """One line of a figure, as JSON has it."""
-    curves = {key: cell[key] for key in ("mean", "low", "high")}
-    return {"name": name, "color": color, "is_reference": cell["role"] == "reference", **curves}
+    is_reference = cell["role"] == "reference"
+    return {"name": name, "color": color, "is_reference": is_reference, "band": regret_plots.band_of(cell)}
 
 
-def _ends(lines: Sequence[dict[str, Any]]) -> Iterator[str]:
-    yield from (f"{line['name']} {number(float(line['mean'][-1]))}" for line in lines)
+def _ends(lines: Sequence[regret_plots.Line]) -> Iterator[str]:
+    yield from (f"{line['name']} {number(float(line['band'][0][-1]))}" for line in lines)
 
 
-def _frontier(cells: Sequence[Cell], benchmark: dict[str, Any], on: str) -> list[Block]:
+def _frontier(cells: Sequence[BenchmarkCell], benchmark: Benchmark, on: str) -> list[Block]:
     private = [cell for cell in cells if cell["epsilon"] is not None]
     families = {
-        family: sorted((c for c in private if family_of(c) == family), key=lambda c: float(c["epsilon"]))
+        family: sorted((c for c in private if family_of(c) == family), key=lambda c: present(c["epsilon"]))
         for family in dict.fromkeys(map(family_of, private))
     }
     if not any(len({c["epsilon"] for c in own}) > 1 for own in families.values()):
@@ -126,9 +127,9 @@ def _frontier(cells: Sequence[Cell], benchmark: dict[str, Any], on: str) -> list
     noiseless = {cell["twin_of"]: cell for cell in cells if cell["twin_of"] is not None}
     named = short_names(private)
     ends = [
-        f"{family}: " + ", ".join(f"{number(float(c['final_mean']))} at ε = {number(c['epsilon'])}" for c in own)
+        f"{family}: " + ", ".join(f"{number(regret_plots.final_of(c).mean)} at ε = {number(c['epsilon'])}" for c in own)
         for family, own in families.items()
-    ] + [f"{twin['label']}, not private: {number(float(twin['final_mean']))}" for twin in twins]
+    ] + [f"{twin['label']}, not private: {number(regret_plots.final_of(twin).mean)}" for twin in twins]
     band = " Gray band: a non-private algorithm; dotted: reference policies." if twins else ""
     band += " Thin dash-dotted: the same cells without their noise." if noiseless else ""
     return [
@@ -147,19 +148,20 @@ def _frontier(cells: Sequence[Cell], benchmark: dict[str, Any], on: str) -> list
     ]
 
 
-def short_names(cells: Sequence[Cell]) -> dict[str, str]:
+def short_names(cells: Sequence[BenchmarkCell]) -> dict[str, str]:
     """Family of private cells -> short name next to its line; with guarantee and trust only where names would be equal."""
-    for told in ((), ("guarantee",), ("guarantee", "privacy_model")):
+    for n_more in range(3):
         short = {}
         for cell in cells:
-            words = [cell[name] for name in ("algorithm", *told, "calibration")]
+            more = (cell["guarantee"], cell["privacy_model"])[:n_more]
+            words = [cell["algorithm"], *more, cell["calibration"]]
             short[family_of(cell)] = " ".join([*filter(None, words), *_SETTING.findall(cell["label"])])
         if len(set(short.values())) == len(short):
             return short
     return {family: family for family in short}
 
 
-def _finals(cells: Sequence[Cell], benchmark: dict[str, Any], grid: Sequence[int], on: str, unit: str) -> Block:
+def _finals(cells: Sequence[BenchmarkCell], benchmark: Benchmark, grid: Sequence[int], on: str, unit: str) -> Block:
     """Final regret of what the spec lists, and of reference policies."""
     listed = [cell for cell in cells if cell["role"] != "twin"]
     has_least = any(cell["lower_bound"] is not None for cell in listed)
@@ -188,8 +190,8 @@ def _finals(cells: Sequence[Cell], benchmark: dict[str, Any], grid: Sequence[int
     )
 
 
-def about_least(cells: Sequence[Cell]) -> str:
-    """What the column of lower bounds shows, or why there is none."""
+def about_least(cells: Sequence[BenchmarkCell]) -> str:
+    """Explanation of the column of lower bounds, or why there is none."""
     own = [cell for cell in cells if cell["role"] == "algorithm" and is_shown(cell)]
     if not own:
         return ""
@@ -202,15 +204,15 @@ def about_least(cells: Sequence[Cell]) -> str:
     )
 
 
-def times_least(cell: Cell) -> str:
+def times_least(cell: BenchmarkCell) -> str:
     """Text of the final regret over its lower bound."""
     least = None if cell["lower_bound"] is None else float(cell["lower_bound"][-1])
-    return number(float(cell["final_mean"]) / least) if least and is_shown(cell) else NONE
+    return number(present(cell["final_mean"]) / least) if least and is_shown(cell) else NONE
 
 
-def final_of(cell: Cell) -> tuple[str, str]:
+def final_of(cell: BenchmarkCell) -> tuple[str, str]:
     """Text of the final regret and its interval."""
     if not is_shown(cell):
         return WITHHELD, WITHHELD
-    ends = (number(float(cell[key])) for key in ("final_low", "final_high"))
-    return number(float(cell["final_mean"])), " to ".join(ends)
+    mean, low, high = regret_plots.final_of(cell)
+    return number(mean), f"{number(low)} to {number(high)}"

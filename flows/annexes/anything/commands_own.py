@@ -21,6 +21,7 @@ def audit(subject: Subject, options: dict[str, Any], limits: Limits, how: Runnin
       SpecError: an option has no meaning here, the claim is missing, or the file fails.
       Exit: the audit did not pass.
     """
+    from bandana.audits.documents.report import Report
     from bandana.flows.annexes.anything.own import Request, audit_own, write_evidence
     from bandana.flows.results.audit_report import tell, write_document
     from bandana.flows.running import child
@@ -34,7 +35,7 @@ def audit(subject: Subject, options: dict[str, Any], limits: Limits, how: Runnin
     request = Request(str(subject.algorithm), **options | more)
     folder = open_data(None if how.data is None else Path(how.data)).root / "own"
 
-    def work() -> tuple[str, str, list[str], Path, dict[str, Any]]:
+    def work() -> tuple[str, str, list[str], Path, Report]:
         loaded, outcome = audit_own(request)
         lines = tell(loaded.label, outcome)
         return outcome.verdict.value, loaded.label, lines, *write_evidence(loaded, outcome, request, folder)

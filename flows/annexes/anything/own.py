@@ -21,6 +21,7 @@ from bandana.algorithms.environments.episodes import Table, random_episodes
 from bandana.algorithms.environments.tables import RewardTable, random_table
 from bandana.audits import evidence
 from bandana.audits.claims import ClaimError
+from bandana.audits.documents.report import Report
 from bandana.audits.outcome import Effort, Outcome
 from bandana.audits.own import conformance, white_box
 from bandana.audits.own.conformance import ProtocolError
@@ -421,7 +422,7 @@ def _check_rounds(request: Request, least: int) -> None:
             raise SpecError(f"--probe must lie in [0, {request.rounds}), the rounds of a replay, got {probe}")
 
 
-def write_evidence(loaded: Loaded, outcome: Outcome, request: Request, folder: Path) -> tuple[Path, dict[str, Any]]:
+def write_evidence(loaded: Loaded, outcome: Outcome, request: Request, folder: Path) -> tuple[Path, Report]:
     """Writes the evidence; where it lies, and the document of the report beside it.
 
     It may be called in a fork: reports are rendered elsewhere, as what renders them has threads that no fork takes along.
@@ -431,7 +432,7 @@ def write_evidence(loaded: Loaded, outcome: Outcome, request: Request, folder: P
     return place, report_document(loaded, outcome, request, place)
 
 
-def report_document(loaded: Loaded, outcome: Outcome, request: Request, place: Path) -> dict[str, Any]:
+def report_document(loaded: Loaded, outcome: Outcome, request: Request, place: Path) -> Report:
     """The report of one audit of a user's algorithm; see `bandana.audits.reporting`."""
     subject = loaded.subject
     shown = fields(subject) if is_dataclass(subject) else ()

@@ -35,6 +35,6 @@ class Keeper:
         """Lines on private files without a book, then on each book."""
         return [*charges.without_book(plan.environments), *charges.forecast(waiting, root)]
 
-    def summaries(self, plan: Plan, *, is_played: bool) -> list[dict[str, Any]]:
+    def summaries(self, plan: Plan, *, is_played: bool) -> list[Any]:
         """The report's `books`; see `summary.books_of`."""
         return summary.books_of(plan.spec, is_played=is_played)

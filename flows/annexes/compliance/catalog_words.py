@@ -1,4 +1,4 @@
-"""What the catalog itself says of an audit's subject, beside what its evidence says: words that no score can confirm."""
+"""Statements of the catalog on an audit's subject, beside those of its evidence: words that no score can confirm."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ _FAULTS = "planted faults"
 _NOT_PLANTED = "not planted, as they are no faults here"
 
 
-def with_catalog(found: Verification, outcome: Outcome) -> Verification:
+def with_catalog(verification: Verification, outcome: Outcome) -> Verification:
     """The verification of a catalog algorithm's evidence, its claim's words and its planted faults beside the catalog's.
 
     No field of the file decides which of them count: where another version of the catalog had other words, its evidence is
     verified with that version.
     """
     if outcome.subject.get("kind") != "catalog":
-        return found
+        return verification
     expected = _promised(outcome.subject.get("name", ""))
     if expected is None:
         line = Line("subject", outcome.subject.get("name", ""), "the catalog holds no such algorithm", False, CLAIM)
-        return replace(found, lines=tuple(line if old.what == "subject" else old for old in found.lines))
+        return replace(verification, lines=tuple(line if old.what == "subject" else old for old in verification.lines))
     claim, faults = expected[0], {*expected[1], *ALWAYS}
     whose = claim.statement.partition(" are ")[0]
     words = {
@@ -43,7 +43,7 @@ def with_catalog(found: Verification, outcome: Outcome) -> Verification:
         "claim: unit": (outcome.claim.unit, claim.unit),
         "claim: theorem and source": _both(outcome.claim, claim),
     }
-    lines = [_confirmed(line, words) for line in found.lines]
+    lines = [_confirmed(line, words) for line in verification.lines]
     lines += _check_level(outcome)
     planted = {control.name for control in outcome.all_controls} - {*SOMETIMES}  # those depend on the noise that is drawn
     noted = re.sub(r" \(for [^)]*\)", "", outcome.about.get(_NOT_PLANTED, ""))  # planted for some searches only
@@ -51,11 +51,11 @@ def with_catalog(found: Verification, outcome: Outcome) -> Verification:
     stated, listed = ", ".join(sorted(planted | harmless)), ", ".join(sorted(faults))
     lines.append(Line(_FAULTS, stated, listed, stated == listed, FAULTS))
     lines.append(_check_searches(outcome, expected[1]))
-    return replace(found, lines=tuple(lines))
+    return replace(verification, lines=tuple(lines))
 
 
 def _check_searches(outcome: Outcome, searches: dict[str, set[str]]) -> Line:
-    """Which searches had to catch each planted fault: one that is left out is a fault that may have been missed."""
+    """Checks which searches had to catch each planted fault: one that is left out is a fault that may have been missed."""
     searches = {**searches, **{name: {DETERMINISTIC} for name in (*ALWAYS, *SOMETIMES)}}
     stated: dict[str, set[str]] = {}
     for control in outcome.all_controls:
@@ -103,7 +103,7 @@ def _promised(name: str) -> tuple[Claim, dict[str, set[str]]] | None:
     entry = _entry(name)
     if entry is None or entry.promise is None:
         return None
-    calibration = next((found for found in entry.calibrations if name.startswith(f"{entry.label} {found}")), None)
+    calibration = next((each for each in entry.calibrations if name.startswith(f"{entry.label} {each}")), None)
     problem, _ = bed_of(entry, 8, 0)
     settings = bed_settings(entry, problem, calibration or entry.calibrations[0])
     return entry.promise(settings), _searches(CONTROLS.get(entry.label, GENERIC))
@@ -111,10 +111,10 @@ def _promised(name: str) -> tuple[Claim, dict[str, set[str]]] | None:
 
 def _searches(controls: Iterable[Control]) -> dict[str, set[str]]:
     """Name of a fault -> the searches that must catch it, in any of its forms."""
-    found: dict[str, set[str]] = {}
+    searches: dict[str, set[str]] = {}
     for control in controls:
-        found.setdefault(control.name, set()).update(control.caught_by)
-    return found
+        searches.setdefault(control.name, set()).update(control.caught_by)
+    return searches
 
 
 def _entry(name: str) -> Entry | None:

@@ -50,11 +50,11 @@ def verify(
         if as_json:
             typer.echo(json.dumps(for_machines(evidence, answer), indent=1))
         else:
-            echo(*head(answer.found))
-            console(WIDTH).print(render(answer.found))
+            echo(*head(answer.verification))
+            console(WIDTH).print(render(answer.verification))
             words = [answer.again.words] if answer.again and answer.again.words else []
-            echo(*answer.notes, *words, conclude(evidence, answer.found))
-        if code := exit_code(answer.found):
+            echo(*answer.notes, *words, conclude(evidence, answer.verification))
+        if code := exit_code(answer.verification):
             raise typer.Exit(code)
 
 

@@ -7,6 +7,7 @@ from importlib.metadata import distributions
 from pathlib import Path
 from typing import Any
 
+from bandana.audits.documents.report import Report
 from bandana.audits.evidence import UnusableEvidence
 from bandana.flows.annexes.compliance.evidence import one_file
 from bandana.flows.annexes.compliance.evidence.bundle import REPORT, archive_of, statement_of
@@ -20,7 +21,7 @@ from bandana.flows.texts.mistakes import SpecError
 ENDING = ".bundle.zip"
 LOCK = "requirements.lock"
 SPEC_FILES = ("spec.yaml", "spec.txt")
-"""What was asked for: the spec of an experiment; else the labels of a catalog, or the source of a user's algorithm."""
+"""Request: the spec of an experiment; else the labels of a catalog, or the source of a user's algorithm."""
 
 
 def pack(report: Path, target: Path, key: Path | None = None) -> dict[str, Any]:
@@ -65,7 +66,7 @@ def report_of(suite: str, folder: DataFolder) -> Path:
     return place
 
 
-def _files(report: Path, document: dict[str, Any]) -> dict[str, bytes]:
+def _files(report: Path, document: Report) -> dict[str, bytes]:
     """Name in the bundle -> content."""
     files = {REPORT: report.read_bytes()}
     for kind in ("html", "pdf"):
@@ -84,8 +85,8 @@ def _files(report: Path, document: dict[str, Any]) -> dict[str, bytes]:
     return files
 
 
-def _predicate(document: dict[str, Any]) -> dict[str, Any]:
-    """What the manifest says beside hashes: what is claimed, what was found, and by which code it was packed."""
+def _predicate(document: Report) -> dict[str, Any]:
+    """Statement of the manifest beside hashes: what is claimed, what was found, and by which code it was packed."""
     code = checkout.checkout()
     return {
         "report": REPORT,

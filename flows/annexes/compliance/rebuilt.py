@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 
 from bandana.audits.contents import PROVENANCE, read_description
+from bandana.audits.documents.report import Report
 from bandana.audits.evidence import read
+from bandana.audits.reporting.sections.strength import private_cells
 from bandana.audits.subjects import subjects
 from bandana.flows.annexes.compliance.evidence.lines import OTHER_CODE, Line, differences, shortly
 from bandana.flows.cells.play import BENCHMARK
@@ -53,19 +55,19 @@ class Packed(Store):
         Raises:
           SpecError: the file is missing or damaged; it is not computed again.
         """
-        found = super().load(kind, key)
-        if found is None:
+        block = super().load(kind, key)
+        if block is None:
             raise SpecError(f"{self.path(kind, key).name}: a block of the report's replications is missing or damaged")
-        return found
+        return block
 
 
 def _request(place: Path) -> dict[str, Any]:
-    """What a result says that it is a result of, and by which code: `of` and `made`."""
+    """Request that a result answers, and its code: `of` and `made`."""
     made = read_description(place).get(PROVENANCE)
     return made if isinstance(made, dict) else {}
 
 
-def check_rebuilt(document: Mapping[str, Any], places: Mapping[str, Path], spec: Spec | str) -> list[Line]:
+def check_rebuilt(document: Report, places: Mapping[str, Path], spec: Spec | str) -> list[Line]:
     """Lines on every field of a report beside the report that its spec and its files give.
 
     Args:
@@ -95,7 +97,7 @@ def check_rebuilt(document: Mapping[str, Any], places: Mapping[str, Path], spec:
     return [*_compared(document, again), *_unread(document), *_check_code(plan, store, again), *_unaudited(plan, again)]
 
 
-def _catalog(document: Mapping[str, Any], places: Mapping[str, Path]) -> dict[str, Any]:
+def _catalog(document: Report, places: Mapping[str, Path]) -> Report:
     outcomes = {outcome.subject["name"]: outcome for outcome in (read(place).outcome for place in places.values())}
     labels = [entry["label"] for entry in document["audits"]]
     if unknown := [label for label in labels if label not in subjects() or label not in outcomes]:
@@ -106,27 +108,26 @@ def _catalog(document: Mapping[str, Any], places: Mapping[str, Path]) -> dict[st
     return catalog_document(entries, effort, [places[file["path"]] for file in document["evidence"]["files"]])
 
 
-def _is_anonymous(document: Mapping[str, Any]) -> bool:
+def _is_anonymous(document: Report) -> bool:
     makers = document["provenance"]["makers"]
     return bool(makers) and all(maker["user"] is None and maker["host"] is None for maker in makers)
 
 
-def _compared(document: Mapping[str, Any], again: Mapping[str, Any]) -> list[Line]:
-    stated = {name: value for name, value in document.items() if name != _BASELINE}
-    again = {name: value for name, value in again.items() if name != _BASELINE}
-    wrong = list(differences(_plain(stated), _plain(again)))
-    lines = [Line(f"report: {place}", shortly(mine), shortly(found), False, PART) for place, mine, found in wrong]
-    return [*lines, Line("report: fields from spec and files", str(len(again)), f"{len(wrong)} differ", not wrong, PART)]
+def _compared(document: Report, again: Report) -> list[Line]:
+    stated, made = ({name: value for name, value in each.items() if name != _BASELINE} for each in (document, again))
+    wrong = list(differences(_plain(stated), _plain(made)))
+    lines = [Line(f"report: {place}", shortly(mine), shortly(theirs), False, PART) for place, mine, theirs in wrong]
+    return [*lines, Line("report: fields from spec and files", str(len(made)), f"{len(wrong)} differ", not wrong, PART)]
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     """JSON's own types: a tuple is a list."""
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}
     return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
 
 
-def _unread(document: Mapping[str, Any]) -> Iterator[Line]:
+def _unread(document: Report) -> Iterator[Line]:
     if document["benchmark"] is not None:
         words = "nothing here plays them again; bandana run of the spec does"
         yield Line("replications", "as stated", words, None, "replications", is_claimed=True)
@@ -134,8 +135,8 @@ def _unread(document: Mapping[str, Any]) -> Iterator[Line]:
         yield Line(f"report: {_BASELINE}", "as stated", "needs the baseline", None, _BASELINE)
 
 
-def _check_code(plan: Plan, store: Packed, again: Mapping[str, Any]) -> Iterator[Line]:
-    """Whether the code here computed the blocks, and their files are named after what they answer."""
+def _check_code(plan: Plan, store: Packed, again: Report) -> Iterator[Line]:
+    """Checks that the code here computed the blocks, and their files are named after what they answer."""
     if again["benchmark"] is None:
         return
     wrong: list[str] = []
@@ -151,9 +152,9 @@ def _is_of(place: Path, cell: Cell) -> bool:
     return made.get("code") == block_code(cell)["code"] and place.stem == key_of(request.get("of", {}), made)
 
 
-def _unaudited(plan: Plan, again: Mapping[str, Any]) -> Iterator[Line]:
+def _unaudited(plan: Plan, again: Report) -> Iterator[Line]:
     """Private cells that the report shows and nobody audited: their claims rest on the accountant alone."""
-    shown = {cell["label"] for cell in (again["benchmark"] or {"cells": []})["cells"] if cell["promise"] is not None}
+    shown = {cell["label"] for cell in private_cells(again)}
     audited = {entry["label"] for entry in again["audits"]}
     for cell in plan.private:
         if cell.name in shown - audited:

@@ -38,7 +38,7 @@ _DECIDE = ("numpy", "scipy", "numba")
 
 @dataclass(frozen=True)
 class Replayed:
-    """What was run again.
+    """Units that were run again.
 
     Attributes:
       lines: each unit, stated and recomputed.
@@ -54,7 +54,7 @@ class Replayed:
 
     @property
     def words(self) -> str:
-        """How many blocks were run again, and what that would have caught; empty if none was."""
+        """Number of blocks that were run again, and what that would have caught; empty if none was."""
         if not self.n_drawn:
             return ""
         if self.n_drawn == self.n_units:
@@ -126,7 +126,7 @@ def not_run(reason: str) -> list[Line]:
 
 @dataclass(frozen=True)
 class _Rebuilt:
-    """What was audited, built again from the code here.
+    """Subject of the audit, built again from the code here.
 
     Attributes:
       audited: the algorithm with its planted faults and words.
@@ -165,12 +165,12 @@ def _rebuilt(outcome: Outcome, cells: Mapping[str, Cell], reason: str) -> _Rebui
 
 
 def _amount(text: str, n_units: int) -> int:
-    """How many units are meant."""
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(%?)\s*", text)
-    number = float(found[1]) if found else 0.0
-    if found is None or number <= 0 or (found[2] and number > 100) or not (found[2] or number.is_integer()):
+    """Number of units that are meant."""
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(%?)\s*", text)
+    number = float(match[1]) if match else 0.0
+    if match is None or number <= 0 or (match[2] and number > 100) or not (match[2] or number.is_integer()):
         raise SpecError(f"--replay: must be a whole number of units or a percentage such as 1%, got {text!r}")
-    return min(n_units, math.ceil(number / 100 * n_units) if found[2] else int(number))
+    return min(n_units, math.ceil(number / 100 * n_units) if match[2] else int(number))
 
 
 def _code_line(outcome: Outcome, code: Mapping[str, Any]) -> Line:
@@ -180,7 +180,7 @@ def _code_line(outcome: Outcome, code: Mapping[str, Any]) -> Line:
 
 
 def _request_line(outcome: Outcome, again: _Rebuilt) -> Line:
-    """What was asked for, as the evidence keeps it, beside what the code here asks for."""
+    """Request as the evidence keeps it, beside that of the code here."""
     made = outcome.provenance or {}
     stated, facts = json.loads(json.dumps([made.get("of"), again.facts]))
     if again.is_private and stated is not None and isinstance(environment := stated.get("environment"), dict):
@@ -204,7 +204,7 @@ def _machine_line(outcome: Outcome) -> Line:
 
 
 def _is_same_machine(outcome: Outcome) -> bool:
-    """Whether the versions and the processor that decide last bits are those of the record."""
+    """True if the versions and the processor that decide last bits are those of the record."""
     made = outcome.provenance or {}
     here = versions(*_DECIDE) | {"python": platform.python_version()}
     stated = made.get("versions", {})

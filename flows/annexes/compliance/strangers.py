@@ -42,7 +42,7 @@ def parse(text: str) -> Spec:
 
 
 def _own(tree: Any) -> Iterator[str]:
-    """What a spec names that the catalog does not hold; a tree of another form is left to the parser, behind the wall."""
+    """Names in a spec that the catalog does not hold; a tree of another form is left to the parser, behind the wall."""
     if not isinstance(tree, dict):
         return
     for field in _FILES:

@@ -1,4 +1,4 @@
-"""What `bandana verify` shows: each statement of evidence, a report or a bundle beside the recomputed one.
+"""Lines of `bandana verify`: each statement of evidence, a report or a bundle beside the recomputed one.
 
 The signature comes first, and a bundle that was changed ends there. Nothing of the sender's runs: of the spec that a report
 quotes, only what the catalog holds is used.
@@ -17,6 +17,7 @@ from typing import Any
 from rich.table import Table
 
 from bandana.audits.contents import numbers_sha256
+from bandana.audits.documents.report import Report
 from bandana.audits.evidence import UnusableEvidence, read
 from bandana.audits.outcome import Outcome
 from bandana.audits.reporting import origin, validate
@@ -79,12 +80,12 @@ class Answer:
     """The result of a verification.
 
     Attributes:
-      found: all lines.
+      verification: all lines.
       again: what was run again; None where nothing was.
       notes: how the evidence came to be.
     """
 
-    found: Verification
+    verification: Verification
     again: Replayed | None = None
     notes: tuple[str, ...] = ()
 
@@ -136,8 +137,8 @@ def _check_lone_evidence(request: Request) -> Answer:
         spec = load_spec(request.spec)
     elif path.parent.name == "evidence" and (beside := path.parent.parent / SPEC_FILES[0]).is_file():
         spec = _strangers(beside.read_text(encoding="utf-8"))
-    found, again = _run_again(request, _check_evidence(path), [outcome], spec)
-    return Answer(found, again, tuple(told(path)))
+    verification, again = _run_again(request, _check_evidence(path), [outcome], spec)
+    return Answer(verification, again, tuple(told(path)))
 
 
 def _check_report(request: Request, path: Path, kind: str, bundle: Bundle | None) -> Answer:
@@ -157,12 +158,12 @@ def _check_report(request: Request, path: Path, kind: str, bundle: Bundle | None
         lines += in_part(PART, check_rebuilt(document, places, spec))
     if bundle is not None and not any(line.is_ok is False for line in lines):
         lines += _check_derived(bundle, document, spec)
-    found = of_report(kind, document, replace(checked, lines=tuple(lines)))
+    verification = of_report(kind, document, replace(checked, lines=tuple(lines)))
     outcomes = [read(place).outcome for place in checked.evidence.values()]
     again = None
-    if outcomes and not found.is_refused:
-        found, again = _run_again(request, found, outcomes, spec)
-    return Answer(found, again)
+    if outcomes and not verification.is_refused:
+        verification, again = _run_again(request, verification, outcomes, spec)
+    return Answer(verification, again)
 
 
 def _strangers(text: str) -> Spec | str:
@@ -176,7 +177,7 @@ def _strangers(text: str) -> Spec | str:
 
 
 def _run_again(
-    request: Request, found: Verification, outcomes: list[Outcome], spec: Spec | str
+    request: Request, verification: Verification, outcomes: list[Outcome], spec: Spec | str
 ) -> tuple[Verification, Replayed | None]:
     """The verification with searches, planted faults and blocks run again, in place of lines that need them."""
     if request.is_quick:
@@ -188,18 +189,18 @@ def _run_again(
     blocks = "scores" if is_whole else f"{again.n_drawn} of {again.n_units} blocks of scores"
     again = replace(again, lines=tuple(in_part(blocks, again.lines)))
     parts = {line.part for line in again.lines}
-    kept = (line for line in found.lines if line.is_ok is not None or line.is_claimed or line.part not in parts)
+    kept = (line for line in verification.lines if line.is_ok is not None or line.is_claimed or line.part not in parts)
     if not is_whole or not again.n_units:
         can_run = again.n_units or request.is_quick
         words = "--replay runs blocks of them again" if can_run else "a replay needs the algorithm"
         what = "all other scores" if again.n_drawn else "scores"
         scores = Line(what, "as stated", words, None, what, is_claimed=True)
         again = replace(again, lines=(*again.lines, scores))
-    return replace(found, lines=(*kept, *again.lines)), again
+    return replace(verification, lines=(*kept, *again.lines)), again
 
 
-def _check_form(document: dict[str, Any]) -> Line:
-    """Whether a report has the form of this version, and no field contradicts another."""
+def _check_form(document: Report) -> Line:
+    """Checks that a report has the form of this version, and no field contradicts another."""
     if document["schema"] != REPORT:
         return Line("report: form", document["schema"], OTHER_CODE, False, PART)
     try:
@@ -221,7 +222,9 @@ def _check_bundle(request: Request) -> Answer:
         return Answer(Verification(tuple(sealed)), notes=notes)
     with unpacked(bundle) as report:
         answer = _check_report(request, report, "bundle", bundle)
-    return replace(answer, found=replace(answer.found, lines=(*sealed, *answer.found.lines)), notes=notes)
+    return replace(
+        answer, verification=replace(answer.verification, lines=(*sealed, *answer.verification.lines)), notes=notes
+    )
 
 
 def _check_code(bundle: Bundle) -> Iterator[Line]:
@@ -239,7 +242,7 @@ def _check_code(bundle: Bundle) -> Iterator[Line]:
     yield Line("manifest: commit", str(stated.get("commit"))[:16], words, is_same or None, "commit", is_claimed=True)
 
 
-def _check_derived(bundle: Bundle, document: dict[str, Any], spec: Spec | str) -> Iterator[Line]:
+def _check_derived(bundle: Bundle, document: Report, spec: Spec | str) -> Iterator[Line]:
     """Every other file of a bundle beside what this version makes of the report; one that nothing makes is refused."""
     made = _derived(document, spec)
     for name, content in bundle.files.items():
@@ -271,7 +274,7 @@ def _check_derived(bundle: Bundle, document: dict[str, Any], spec: Spec | str) -
 _PARTS = {"report.html": "page", "report.pdf": "PDF", one_file.NAME: "verifier", **dict.fromkeys(SPEC_FILES, "spec")}
 
 
-def _derived(document: dict[str, Any], spec: Spec | str) -> dict[str, Callable[[], bytes | str]]:
+def _derived(document: Report, spec: Spec | str) -> dict[str, Callable[[], bytes | str]]:
     """Name -> what makes the content that a bundle packed by this version has; or says why it cannot."""
     made: dict[str, Callable[[], bytes | str]] = {
         SPEC_FILES[document["kind"] != "experiment"]: document["spec"].encode,
@@ -284,7 +287,7 @@ def _derived(document: dict[str, Any], spec: Spec | str) -> dict[str, Callable[[
     return made
 
 
-def _rendered(document: dict[str, Any], kind: str) -> bytes | str:
+def _rendered(document: Report, kind: str) -> bytes | str:
     try:
         return rendered(document, kind)
     except ImportError as error:
@@ -295,13 +298,13 @@ def render(verification: Verification) -> Table:
     """The table of all lines."""
     table = Table("what", "stated", "recomputed", "ok")
     for line in verification.lines:
-        told = (shortened(printable(str(words)), 200) for words in (line.what, line.stated, line.recomputed))
-        table.add_row(*told, {True: "yes", False: "NO", None: "-"}[line.is_ok])
+        cells = (shortened(printable(str(words)), 200) for words in (line.what, line.stated, line.recomputed))
+        table.add_row(*cells, {True: "yes", False: "NO", None: "-"}[line.is_ok])
     return table
 
 
 def told(path: Path) -> list[str]:
-    """How the evidence came to be, and the hash of its numbers, which are the same whoever computes them again.
+    """Provenance of the evidence, and the hash of its numbers, which are the same whoever computes them again.
 
     Raises:
       UnusableEvidence: see `bandana.audits.evidence.read`.
@@ -311,23 +314,23 @@ def told(path: Path) -> list[str]:
 
 
 def replays_of(again: Replayed) -> dict[str, int]:
-    """How many blocks were drawn and run again."""
+    """Number of blocks that were drawn, and of those run again."""
     return {"n_drawn": again.n_drawn, "n_units": again.n_units, "entropy": again.entropy}
 
 
 def for_machines(path: Path, answer: Answer) -> dict[str, Any]:
     """The verification in JSON's own types."""
-    found, again = answer.found, answer.again
+    verification, again = answer.verification, answer.again
     return {
         "evidence": str(path),
-        "is_verified": found.is_verified,
-        "is_refused": found.is_refused,
-        "compared": list(found.compared),
-        "not_compared": list(found.not_compared),
-        "only_the_sender_knows": list(found.claimed),
-        "verdict": found.verdict,
-        "subject": dict(found.subject),
-        "claim": found.claim,
+        "is_verified": verification.is_verified,
+        "is_refused": verification.is_refused,
+        "compared": list(verification.compared),
+        "not_compared": list(verification.not_compared),
+        "only_the_sender_knows": list(verification.claimed),
+        "verdict": verification.verdict,
+        "subject": dict(verification.subject),
+        "claim": verification.claim,
         "replayed": None if again is None or not again.n_drawn else replays_of(again),
-        "lines": [asdict(line) for line in found.lines],
+        "lines": [asdict(line) for line in verification.lines],
     }

@@ -5,19 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 
 from bandana.algorithms import catalog
 from bandana.algorithms.lower_bounds.lower_bound import Privacy
 from bandana.audits.contents import PROVENANCE
+from bandana.audits.documents.audit import Verdict
+from bandana.audits.documents.fields import present
 from bandana.audits.outcome import MU, Outcome
 from bandana.audits.reporting.intervals import paired_interval, words
 from bandana.audits.summary import finite
+from bandana.flows.annexes.leaderboard import document as documents
 from bandana.flows.annexes.leaderboard.benchmark_folder import QUICK_RULE, Benchmark, Problem, every_of
 from bandana.flows.annexes.leaderboard.best import place_of
-from bandana.flows.annexes.leaderboard.document import LEADERBOARD
+from bandana.flows.annexes.leaderboard.document import Best, Leaderboard, LowerBound, Row
 from bandana.flows.annexes.leaderboard.measures import NAMES, Measured, allowed_error, measured
 from bandana.flows.cells.audits import stored_audit
 from bandana.flows.cells.play import BENCHMARK, is_played
@@ -27,8 +30,9 @@ from bandana.flows.keys import provenance
 from bandana.flows.plan.cells import Cell
 from bandana.flows.plan.roles import Role
 from bandana.flows.results.audit_report import write_document
-from bandana.flows.results.summaries import summarize_cell
+from bandana.flows.results.summaries import Summary, summarize_cell
 from bandana.flows.spec.aims import aim_of
+from bandana.flows.spec.spec import Spec
 from bandana.flows.texts.mistakes import SpecError
 from bandana.privacy_core import GaussianDP, PureDP
 
@@ -36,7 +40,16 @@ _WITHIN = 2e-3
 """Relative room in comparisons of mu: claims within a level are rounded down to four digits of their own parameter."""
 
 
-def assemble(benchmark: Benchmark, store: Store, command: str) -> dict[str, Any]:
+class Audited(TypedDict):
+    """Measurement of an entry at a level, on the first problem whose audit of it is finished."""
+
+    mu: float | None
+    verdict: Verdict
+    problem: str
+    failure: float
+
+
+def assemble(benchmark: Benchmark, store: Store, command: str) -> Leaderboard:
     """The leaderboard's document, see `leaderboard.schema.json`: of every cell whose blocks are all in the store.
 
     Args:
@@ -59,33 +72,35 @@ def assemble(benchmark: Benchmark, store: Store, command: str) -> dict[str, Any]
         shown.append(_problem(problem, benchmark, cells, played, audits, store))
     if not any(problem["rows"] for problem in shown):
         raise SpecError("the store has no results of this benchmark, or only results of other code; run it first")
-    found = provenance.summary(made)
+    origin = provenance.summary(made)
     return {
-        "schema": LEADERBOARD.schema,
+        "schema": "bandana/leaderboard/3",
         "kind": "leaderboard",
         "title": benchmark.title,
         "suite": f"version {benchmark.version}, {'quick' if benchmark.is_quick else 'whole'} form",
         "version": benchmark.version,
         "form": "quick" if benchmark.is_quick else "whole",
         "rule": QUICK_RULE if benchmark.is_quick else None,
-        "created": found["ended"],
+        "created": origin["ended"],
         "levels": benchmark.levels,
         "audits": {"number": len(audits), "confidence": max(0.0, 1 - failure) if audits else None},
         "problems": shown,
         "commands": [command],
-        "provenance": found,
+        "provenance": {**origin},
     }
 
 
-def _audits(benchmark: Benchmark, store: Store) -> tuple[dict[str, dict[str, Any]], list[Any]]:
-    """What was measured of each entry and level, on the first problem whose audit of it is finished; who measured it."""
-    found: dict[str, dict[str, Any]] = {}
-    made = []
+def _audits(
+    benchmark: Benchmark, store: Store
+) -> tuple[dict[str, Audited], list[tuple[provenance.Kind, provenance.Record | None]]]:
+    """Measurement of each entry and level, on the first problem whose audit of it is finished; who measured it."""
+    audits: dict[str, Audited] = {}
+    made: list[tuple[provenance.Kind, provenance.Record | None]] = []
     for problem in benchmark.problems:
         for cell in problem.plan.private:
-            if _subject(cell) in found or (outcome := stored_audit(cell, store)) is None:
+            if _subject(cell) in audits or (outcome := stored_audit(cell, store)) is None:
                 continue
-            found[_subject(cell)] = {
+            audits[_subject(cell)] = {
                 "mu": measured_mu(outcome),
                 "verdict": outcome.verdict.value,
                 "problem": problem.name,
@@ -93,7 +108,7 @@ def _audits(benchmark: Benchmark, store: Store) -> tuple[dict[str, dict[str, Any
             }
             record = provenance.shown(outcome.provenance, is_anonymous=store.is_anonymous)
             made.append(("audits", record))
-    return found, made
+    return audits, made
 
 
 def measured_mu(outcome: Outcome) -> float | None:
@@ -114,26 +129,31 @@ def measured_mu(outcome: Outcome) -> float | None:
 
 
 def _subject(cell: Cell) -> str:
-    """What an audit is of, whatever problem it plays on: a promise and its noise depend on none."""
+    """Subject of an audit, whatever problem it plays on: a promise and its noise depend on none."""
     stated = (cell.entry.source, cell.name) if cell.entry.stated else ()
     promised = None if cell.promised is None else str(cell.promised)
     return repr((cell.entry.label, cell.settings.calibration, sorted(cell.settings.level().items()), promised, stated))
 
 
 def _problem(
-    problem: Problem, benchmark: Benchmark, cells: Sequence[Cell], played: list[Cell], audits: dict[str, Any], store: Store
-) -> dict[str, Any]:
+    problem: Problem,
+    benchmark: Benchmark,
+    cells: Sequence[Cell],
+    played: list[Cell],
+    audits: dict[str, Audited],
+    store: Store,
+) -> documents.Problem:
     spec, environment = problem.spec, problem.plan.environments[0]
     described = environment.describe()
-    found: dict[str, tuple[Cell, Measured]] = {}
-    rows: list[dict[str, Any]] = []
+    measures: dict[str, tuple[Cell, Measured]] = {}
+    rows: list[Row] = []
     for cell in played:
         summary = summarize_cell(cell, store)
         if (of_cell := measured(problem.aim, cell, summary)) is not None:
-            found[cell.name] = cell, of_cell
+            measures[cell.name] = cell, of_cell
             rows.append(_row(cell, summary, of_cell, audits.get(_subject(cell)), store))
     error = allowed_error(problem.aim, cells)
-    able = [row for row in rows if row["mu_claimed"] is not None and found[row["label"]][1].keeps(error)]
+    able = [row for row in rows if row["mu_claimed"] is not None and measures[row["label"]][1].keeps(error)]
     for row in rows:
         row["is_on_front"] = row in able and not any(_dominates(other, row) for other in able)
     entries = {name for cell in cells for name in (cell.entry.label, cell.entry.seed_name)}
@@ -154,8 +174,8 @@ def _problem(
         "levels": sorted({mu for item in every_of(spec) for mu in item.mu or ()}),
         "parameters": {name: value for item in every_of(spec) for name, value in item.parameters.items()},
         "rows": sorted(rows, key=_order),
-        "lower_bounds": _lower_bounds([*found.values()]),
-        "best": [_best(able, found, level, trust) for level, trust in _contests(rows, spec)],
+        "lower_bounds": _lower_bounds([*measures.values()]),
+        "best": [_best(able, measures, level, trust) for level, trust in _contests(rows, spec)],
         "missing": [cell.name for cell in cells if cell not in played],
         "left_out": [
             entry.label
@@ -167,9 +187,7 @@ def _problem(
     }
 
 
-def _row(
-    cell: Cell, summary: dict[str, Any], of_cell: Measured, audit: dict[str, Any] | None, store: Store
-) -> dict[str, Any]:
+def _row(cell: Cell, summary: Summary, of_cell: Measured, audit: Audited | None, store: Store) -> Row:
     claim = cell.claim() if cell.is_private else None
     return {
         "label": cell.name,
@@ -199,58 +217,63 @@ def _row(
     }
 
 
-def _order(row: dict[str, Any]) -> tuple[Any, ...]:
+def _order(row: Row) -> tuple[int, float, float, str]:
     """Private rows by level and regret, then those that are not private, then reference rows."""
     place = ("private", "non-private", "reference").index(row["role"])
     return place, round(row["mu_claimed"] or 0.0, 3), row["mean"], row["label"]
 
 
-def _dominates(other: dict[str, Any], row: dict[str, Any]) -> bool:
-    """Whether another row promises as much to the same people and loses less."""
+def _dominates(other: Row, row: Row) -> bool:
+    """True if another row promises as much to the same people and loses less."""
     if other["privacy_model"] != row["privacy_model"] or other["mu_claimed"] is None:
         return False
-    is_as_private = other["mu_claimed"] <= row["mu_claimed"] * (1 + _WITHIN)
-    is_more_private = other["mu_claimed"] < row["mu_claimed"] * (1 - _WITHIN)
+    is_as_private = other["mu_claimed"] <= present(row["mu_claimed"]) * (1 + _WITHIN)
+    is_more_private = other["mu_claimed"] < present(row["mu_claimed"]) * (1 - _WITHIN)
     return bool(is_as_private and (other["mean"] < row["mean"] or (other["mean"] == row["mean"] and is_more_private)))
 
 
-def _contests(rows: Sequence[dict[str, Any]], spec: Any) -> list[tuple[float, str]]:
+def _contests(rows: Sequence[Row], spec: Spec) -> list[tuple[float, str]]:
     levels = sorted({mu for item in every_of(spec) for mu in item.mu or ()})
     trusts = dict.fromkeys(row["privacy_model"] for row in rows if row["role"] == "private")
     return [(level, trust) for trust in trusts for level in levels]
 
 
-def _best(
-    rows: Sequence[dict[str, Any]], found: dict[str, tuple[Cell, Measured]], level: float, trust: str
-) -> dict[str, Any]:
+def _best(rows: Sequence[Row], cells: dict[str, tuple[Cell, Measured]], level: float, trust: str) -> Best:
     """The private row of least mean within a level, and those from which pairs of replications do not tell it."""
     able = [
         row
         for row in rows
-        if row["role"] == "private" and row["privacy_model"] == trust and row["mu_claimed"] <= level * (1 + _WITHIN)
+        if row["role"] == "private" and row["privacy_model"] == trust and present(row["mu_claimed"]) <= level * (1 + _WITHIN)
     ]
     if not able:
         return {"mu": level, "privacy_model": trust, "label": None, "mean": None, "low": None, "high": None, "tied": []}
     first = min(able, key=lambda row: (row["mean"], row["label"]))
-    values = {label: of_cell.values for label, (_, of_cell) in found.items()}
+    values = {label: of_cell.values for label, (_, of_cell) in cells.items()}
     tied = [
         row["label"]
         for row in able
         if row is not first and len(values[row["label"]]) > 1
         and paired_interval(values[row["label"]], values[first["label"]]).low <= 0
     ]  # fmt: skip
-    shown = {name: first[name] for name in ("label", "mean", "low", "high")}
-    return {"mu": level, "privacy_model": trust, **shown, "tied": tied}
+    return {
+        "mu": level,
+        "privacy_model": trust,
+        "label": first["label"],
+        "mean": first["mean"],
+        "low": first["low"],
+        "high": first["high"],
+        "tied": tied,
+    }
 
 
-def _lower_bounds(cells: Sequence[tuple[Cell, Measured]]) -> list[dict[str, Any]]:
+def _lower_bounds(cells: Sequence[tuple[Cell, Measured]]) -> list[LowerBound]:
     """The least that any algorithm comes to, once for each trust model, kind of guarantee and level; and without privacy."""
-    found: dict[str, dict[str, Any]] = {}
+    bounds: dict[str, LowerBound] = {}
     for cell, of_cell in cells:
-        if of_cell.text is None:
+        if of_cell.text is None or of_cell.least is None:
             continue
         claim = cell.claim() if cell.is_private else None
-        found.setdefault(
+        bounds.setdefault(
             of_cell.text,
             {
                 "class": str(Privacy.of(claim)),
@@ -261,7 +284,7 @@ def _lower_bounds(cells: Sequence[tuple[Cell, Measured]]) -> list[dict[str, Any]
                 "text": of_cell.text,
             },
         )
-    return sorted(found.values(), key=lambda each: (each["mu"] is not None, each["privacy_model"], each["mu"] or 0.0))
+    return sorted(bounds.values(), key=lambda each: (each["mu"] is not None, each["privacy_model"], each["mu"] or 0.0))
 
 
 def _seconds(cell: Cell, store: Store) -> float | None:
@@ -271,11 +294,11 @@ def _seconds(cell: Cell, store: Store) -> float | None:
         record = provenance.read((store.describe(BENCHMARK, block.key) or {}).get(PROVENANCE))
         if record is None:
             return None
-        ended, began = (datetime.fromisoformat(record[name]) for name in ("ended", "began"))
+        ended, began = (datetime.fromisoformat(time) for time in (record["ended"], record["began"]))
         total += (ended - began).total_seconds()
     return total / cell.spec.replications
 
 
-def write(document: dict[str, Any], folder: DataFolder) -> dict[str, Path]:
+def write(document: Leaderboard, folder: DataFolder) -> dict[str, Path]:
     """Checks a leaderboard and writes its page and its JSON; kind -> where it lies."""
     return write_document(document, place_of(folder) / document["form"], ("html", "json"))

@@ -79,7 +79,7 @@ class Problem:
 
     @property
     def aim(self) -> Aim:
-        """What its algorithms are made for, and what is measured of them."""
+        """Aim of its algorithms, and their measure."""
         return _aim_of(self.spec)
 
 
@@ -102,8 +102,8 @@ class Benchmark:
     @property
     def levels(self) -> list[float]:
         """Every level of privacy that a problem has, as mu."""
-        found = {mu for problem in self.problems for item in every_of(problem.spec) for mu in item.mu or ()}
-        return sorted(found)
+        levels = {mu for problem in self.problems for item in every_of(problem.spec) for mu in item.mu or ()}
+        return sorted(levels)
 
 
 def every_of(spec: Spec) -> list[EverySpec]:
@@ -163,16 +163,16 @@ def digest(tree: dict[str, Any]) -> str:
 
 
 def audit_plans(benchmark: Benchmark) -> list[Plan]:
-    """What is audited on each problem: entries that no earlier problem has, as a promise depends on no problem."""
+    """Plans of the audits on each problem: of entries that no earlier problem has, as a promise depends on no problem."""
     done = left_to_the_whole(benchmark)
-    found = []
+    plans = []
     for problem in benchmark.problems:
         plan = Plan.of(audited(problem, done, is_quick=benchmark.is_quick))
         if audits := plan.private:
-            found.append(plan)
+            plans.append(plan)
             labels = {("record" if cell.promised is None else "user", cell.entry.label) for cell in audits}
             done |= {(level, label) for level, label in labels if label not in _own_labels(plan.spec)}
-    return found
+    return plans
 
 
 def audited(problem: Problem, done: set[tuple[str, str]], *, is_quick: bool) -> Spec:
@@ -212,15 +212,15 @@ def _own_labels(spec: Spec) -> set[str]:
 
 def _quick(tree: dict[str, Any]) -> dict[str, Any]:
     """The quick form of a problem."""
-    found = dict(tree)
+    quick = dict(tree)
     horizon, replications = int(tree["horizon"]), int(tree["replications"])
-    found["name"] = f"{tree['name']}-quick"
-    found["horizon"] = max(horizon // 10, min(horizon, _LEAST_ROUNDS))
-    found["replications"] = max(replications // 5, min(replications, _LEAST_REPLICATIONS))
-    found["block_size"] = found["replications"]  # so few take hardly longer than one
-    asked = dict(tree.get("audit", {}))
-    found["audit"] = asked | {"replays": min(int(asked.get("replays", _QUICK_REPLAYS)), _QUICK_REPLAYS)}
-    return found
+    quick["name"] = f"{tree['name']}-quick"
+    quick["horizon"] = max(horizon // 10, min(horizon, _LEAST_ROUNDS))
+    quick["replications"] = max(replications // 5, min(replications, _LEAST_REPLICATIONS))
+    quick["block_size"] = quick["replications"]  # so few take hardly longer than one
+    audit = dict(tree.get("audit", {}))
+    quick["audit"] = audit | {"replays": min(int(audit.get("replays", _QUICK_REPLAYS)), _QUICK_REPLAYS)}
+    return quick
 
 
 def _kind_of(spec: Spec) -> str:
@@ -252,12 +252,12 @@ def _read_version(path: Path) -> _Version:
 
 
 def _own_rows(folder: Path, *, is_asked: bool) -> list[tuple[list[str], list[dict[str, Any]]]]:
-    """What each file of rows plays on, and its algorithms, whose files have absolute paths."""
+    """Problems that each file of rows plays on, and its algorithms, whose files have absolute paths."""
     if not folder.is_dir():
         if is_asked:
             raise SpecError(f"--rows: {folder} is no folder")
         return []
-    found = []
+    files = []
     for path in sorted(folder.glob("*.yaml")):
         text = _text(path)
         try:
@@ -272,8 +272,8 @@ def _own_rows(folder: Path, *, is_asked: bool) -> list[tuple[list[str], list[dic
                 raise SpecError(f"{path}: algorithms[{i}]: a row of your own names its code: file: mine.py:NAME")
             place, _, name = str(item["file"]).rpartition(":")
             item["file"] = f"{(folder / place).absolute()}:{name}"
-        found.append((rows.problems, rows.algorithms))
-    return found
+        files.append((rows.problems, rows.algorithms))
+    return files
 
 
 def _text(path: Path) -> str:

@@ -1,26 +1,26 @@
-"""Which algorithm is best where, by the numbers of a leaderboard that lies in the data folder."""
+"""Best algorithm on each problem, by the numbers of a leaderboard that lies in the data folder."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
+from bandana.audits.documents.fields import present
 from bandana.audits.reporting.document import validate
 from bandana.audits.reporting.numbers import NONE, number
-from bandana.flows.annexes.leaderboard.document import LEADERBOARD
+from bandana.flows.annexes.leaderboard.document import LEADERBOARD, Best, Leaderboard
 from bandana.flows.folder.settings import DataFolder, data_root
 
 _COMMAND = "bandana leaderboard --quick"
 _MEASURES = {"regret": "", "rounds": " (rounds to stop)", "errors": " (share of wrong answers)"}
 
 
-def latest() -> dict[str, Any] | None:
+def latest() -> Leaderboard | None:
     """The leaderboard of the data folder, the whole form where there is one; None where none can be read."""
     for form in ("whole", "quick"):
         try:
             text = (place_of(DataFolder(data_root())) / f"{form}.json").read_text(encoding="utf-8")
-            document: dict[str, Any] = json.loads(text)
+            document: Leaderboard = json.loads(text)
             validate(document)
         except (OSError, ValueError):
             continue
@@ -34,23 +34,23 @@ def place_of(folder: DataFolder) -> Path:
     return folder.root / "leaderboard"
 
 
-def lines(document: dict[str, Any]) -> list[str]:
+def lines(document: Leaderboard) -> list[str]:
     """The best private row of each problem and trust model at each level, a line a problem and trust model."""
-    said = "Best by mean regret, or by what stands behind a problem's name"
-    found = [f"{said}; {document['title']}, {document['suite']}; ~ marks a tie with another row:"]
+    head = "Best by mean regret, or by what stands behind a problem's name"
+    lines = [f"{head}; {document['title']}, {document['suite']}; ~ marks a tie with another row:"]
     for problem in document["problems"]:
         name = problem["name"] + _MEASURES[problem["measure"]]
         for trust in dict.fromkeys(best["privacy_model"] for best in problem["best"]):
             own = [best for best in problem["best"] if best["privacy_model"] == trust]
-            told = "; ".join(f"mu <= {best['mu']:g}: {_winner(best)}" for best in own)
-            found.append(f"  {name}, {trust}: {told}")
-    return found
+            winners = "; ".join(f"mu <= {best['mu']:g}: {_winner(best)}" for best in own)
+            lines.append(f"  {name}, {trust}: {winners}")
+    return lines
 
 
-def _winner(best: dict[str, Any]) -> str:
+def _winner(best: Best) -> str:
     if best["label"] is None:
         return NONE
-    return f"{best['label']}{' ~' if best['tied'] else ''} ({number(float(best['mean']))})"
+    return f"{best['label']}{' ~' if best['tied'] else ''} ({number(float(present(best['mean'])))})"
 
 
 def latest_lines() -> list[str]:

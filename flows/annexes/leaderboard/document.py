@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from typing_extensions import TypedDict
 
@@ -136,7 +136,7 @@ class Leaderboard(Document):
     provenance: Annotated[dict[str, object], "Who computed the results, as in a report."]
 
 
-def _contradictions(document: dict[str, Any]) -> Iterator[Contradiction]:
+def _contradictions(document: Leaderboard) -> Iterator[Contradiction]:
     names = [problem["name"] for problem in document["problems"]]
     for index, problem in enumerate(document["problems"]):
         path = f"$.problems[{index}]"

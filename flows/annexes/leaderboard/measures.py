@@ -1,18 +1,23 @@
-"""What a problem of a benchmark measures of an algorithm: regret, rounds until a test stops, or its errors."""
+"""Measure of a benchmark's problem: regret, rounds until a test stops, or its errors."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Literal, NamedTuple
 
 from bandana.algorithms.protocol import FloatArray
+from bandana.audits.documents.benchmark import StoppedTests
 from bandana.audits.reporting.intervals import caution
 from bandana.flows.plan.cells import Cell
+from bandana.flows.results.summaries import CURVES, Summary
 from bandana.flows.spec.aims import Aim
 
-NAMES = {Aim.REGRET: "regret", Aim.FIXED_CONFIDENCE: "rounds", Aim.FIXED_BUDGET: "errors"}
-"""What a leaderboard's document calls the measure of each aim."""
-_TEST = ("rounds", "undecided", "wrong", "wrong_low", "wrong_high", "error_bound")
+NAMES: dict[Aim, Literal["regret", "rounds", "errors"]] = {
+    Aim.REGRET: "regret",
+    Aim.FIXED_CONFIDENCE: "rounds",
+    Aim.FIXED_BUDGET: "errors",
+}
+"""Name of each aim's measure in a leaderboard's document."""
 
 
 class Measured(NamedTuple):
@@ -36,10 +41,10 @@ class Measured(NamedTuple):
     caution: str | None
     least: float | None
     text: str | None
-    test: dict[str, Any] | None
+    test: StoppedTests | None
 
     def keeps(self, error: float) -> bool:
-        """Whether nothing speaks against an error of so much: tests that err more often win nothing."""
+        """True if nothing speaks against an error of so much: tests that err more often win nothing."""
         return self.test is None or bool(self.test["wrong_low"] <= error)
 
 
@@ -49,8 +54,8 @@ def allowed_error(aim: Aim, cells: Sequence[Cell]) -> float:
     return max(given, default=1.0) if aim is Aim.FIXED_CONFIDENCE else 1.0
 
 
-def measured(aim: Aim, cell: Cell, summary: dict[str, Any]) -> Measured | None:
-    """What is measured of a cell; None if a test is asked for, and it recommends no arm.
+def measured(aim: Aim, cell: Cell, summary: Summary) -> Measured | None:
+    """Measure of a cell; None if a test is asked for, and it recommends no arm.
 
     Args:
       aim: of the problem.
@@ -60,21 +65,24 @@ def measured(aim: Aim, cell: Cell, summary: dict[str, Any]) -> Measured | None:
     if aim is Aim.REGRET:
         bound = cell.lower_bound(summary["grid"][-1:])
         least = None if bound is None else float(bound.values[-1])
-        mean, low, high = (float(summary[name][-1]) for name in ("mean", "low", "high"))
+        mean, low, high = (float(summary[name][-1]) for name in CURVES)
         finals = summary["finals"]
         return Measured(mean, low, high, finals, caution(finals), least, None if bound is None else bound.text, None)
-    decided = summary["decision"]
-    if decided is None:
+    decided, outcomes = summary["decision"], summary["outcomes"]
+    if decided is None or outcomes is None:
         return None
-    name, kind = ("rounds", "least") if aim is Aim.FIXED_CONFIDENCE else ("wrong", "least_wrong")
-    values = summary["outcomes"][name]
-    return Measured(
-        decided[name],
-        decided[f"{name}_low"],
-        decided[f"{name}_high"],
-        values,
-        caution(values) if aim is Aim.FIXED_CONFIDENCE else None,  # the interval of a share is exact
-        decided[kind],
-        decided[f"{kind}_text"],
-        {each: decided[each] for each in _TEST},
-    )
+    test: StoppedTests = {
+        "rounds": decided["rounds"],
+        "undecided": decided["undecided"],
+        "wrong": decided["wrong"],
+        "wrong_low": decided["wrong_low"],
+        "wrong_high": decided["wrong_high"],
+        "error_bound": decided["error_bound"],
+    }
+    if aim is Aim.FIXED_CONFIDENCE:
+        values = outcomes["rounds"]
+        ends = decided["rounds"], decided["rounds_low"], decided["rounds_high"]
+        return Measured(*ends, values, caution(values), decided["least"], decided["least_text"], test)
+    ends = decided["wrong"], decided["wrong_low"], decided["wrong_high"]
+    # The interval of a share is exact.
+    return Measured(*ends, outcomes["wrong"], None, decided["least_wrong"], decided["least_wrong_text"], test)

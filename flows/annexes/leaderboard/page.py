@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from bandana.audits.documents.benchmark import StoppedTests
+from bandana.audits.documents.fields import present
 from bandana.audits.reporting import origin
 from bandana.audits.reporting.blocks import (
     Block,
     Cell,
     Column,
+    Section,
     badge,
     bullets,
     code_block,
@@ -28,8 +31,9 @@ from bandana.audits.reporting.document import TOLERANCE
 from bandana.audits.reporting.numbers import NONE, number
 from bandana.flows.annexes.leaderboard import plots
 
-Row = dict[str, Any]
-Problem = dict[str, Any]
+if TYPE_CHECKING:
+    from bandana.flows.annexes.leaderboard.document import AllAudits, Best, Leaderboard, Problem, Row
+
 _DATA = {"simulated": "simulated data", "public": "real data", "own": "your own data"}
 _READ = (
     ("Regret", "Mean over replications of the reward lost, with its 95 % interval. All rows of a problem play on common "
@@ -55,7 +59,7 @@ _READ = (
 
 
 class Measure(NamedTuple):
-    """What a problem measures, in words: in the column's head, in sentences, and of lower bounds."""
+    """Measure of a problem, in words: in the column's head, in sentences, and of lower bounds."""
 
     head: str
     words: str
@@ -71,7 +75,7 @@ MEASURES = {
 }
 
 
-def headline(document: dict[str, Any]) -> tuple[str, str]:
+def headline(document: Leaderboard) -> tuple[str, str]:
     """Tone of the page's head and its sentence; red where a promise is broken, yellow where something is open."""
     rows = [row for problem in document["problems"] for row in problem["rows"]]
     private = [row for row in rows if row["role"] == "private"]
@@ -79,49 +83,53 @@ def headline(document: dict[str, Any]) -> tuple[str, str]:
     missing = sum(len(problem["missing"]) for problem in document["problems"])
     passed = sum(row["verdict"] in ("PASS", "NOT REFUTED") for row in private)
     open_ = sum(row["verdict"] == "INCONCLUSIVE" for row in private)
-    said = (
+    text = (
         f"{len(document['problems'])} problems, {len(rows)} rows, {len(private)} of them private; the audits of {passed} "
         f"passed{f', and those of {open_} were inconclusive' if open_ else ''}."
     )
     if failed:
-        return "bad", f"{said} {len(failed)} break their promise."
+        return "bad", f"{text} {len(failed)} break their promise."
     if missing:
-        return "unsure", f"{said} {missing} rows are not finished."
-    return "unsure" if open_ else "quiet", said
+        return "unsure", f"{text} {missing} rows are not finished."
+    return "unsure" if open_ else "quiet", text
 
 
 def keeps_order(row: Row) -> bool:
-    """Whether the claim is at least what was accounted and at least what was measured, of those that are known.
+    """True if the claim is at least what was accounted and at least what was measured, of those that are known.
 
     The two are not held against one another here: what is accounted is that of this problem's rounds, and what is measured
     that of the audit's rounds, on another problem perhaps. The audit's own verdict compares both in the same rounds.
     """
     if row["mu_claimed"] is None:
         return True
-    known = [row[name] for name in ("mu_accounted", "mu_measured") if row[name] is not None]
-    return all(found <= row["mu_claimed"] * (1 + TOLERANCE) for found in known)
+    known = [mu for mu in (row["mu_accounted"], row["mu_measured"]) if mu is not None]
+    return all(mu <= row["mu_claimed"] * (1 + TOLERANCE) for mu in known)
 
 
-def sections(document: dict[str, Any]) -> list[dict[str, Any]]:
-    """Sections of the page: dictionaries `id`, `part`, `title` and `blocks`; figures hold their SVG text."""
-    found = [("best", "Best at each level of privacy", _best(document))]
-    found += [(f"problem-{problem['name']}", problem["title"], _problem(problem)) for problem in document["problems"]]
-    found += [
+def sections(document: Leaderboard) -> list[Section]:
+    """Sections of the page: dictionaries `id`, `part`, `title` and `blocks`; figures hold their SVG text.
+
+    Args:
+      document: a valid leaderboard.
+    """
+    parts = [("best", "Best at each level of privacy", _best(document))]
+    parts += [(f"problem-{problem['name']}", problem["title"], _problem(problem)) for problem in document["problems"]]
+    parts += [
         ("reading", "How to read the numbers", [*_together(document["audits"]), fact_list(_READ)]),
         ("reproduce", "How to repeat it", _repeat(document)),
     ]
-    return [{"id": key, "part": "main", "title": title, "blocks": blocks} for key, title, blocks in found]
+    return [{"id": key, "part": "main", "title": title, "blocks": blocks} for key, title, blocks in parts]
 
 
-def _together(audits: dict[str, Any]) -> list[Block]:
+def _together(audits: AllAudits) -> list[Block]:
     """With what confidence no bound of any audit of the page exceeds the truth."""
     if not audits["number"]:
         return []
     many = f"The bounds of all {audits['number']} audits" if audits["number"] > 1 else "All bounds of the one audit"
-    return [paragraph(f"{many} hold together with {number(100 * audits['confidence'])} % confidence.")]
+    return [paragraph(f"{many} hold together with {number(100 * present(audits['confidence']))} % confidence.")]
 
 
-def _best(document: dict[str, Any]) -> list[Block]:
+def _best(document: Leaderboard) -> list[Block]:
     levels = document["levels"]
     columns: list[Column] = ["Problem", "Measure", "Trust", *(f"µ ≤ {number(level)}" for level in levels)]
     rows = []
@@ -130,7 +138,7 @@ def _best(document: dict[str, Any]) -> list[Block]:
             own = {best["mu"]: best for best in problem["best"] if best["privacy_model"] == trust}
             head = MEASURES[problem["measure"]].head
             rows.append([problem["title"], head, trust, *(_winner(own.get(level)) for level in levels)])
-    said = (
+    caption = (
         "The private row of least mean regret, rounds to stop, or share of wrong answers, among those whose claim is at "
         "most µ; below it, the rows whose difference to it is not resolved."
     )
@@ -144,10 +152,10 @@ def _best(document: dict[str, Any]) -> list[Block]:
         )
     if not rows:
         return [*blocks, paragraph("No private row is finished.")]
-    return [*blocks, table_block(said, columns, rows, widths=[2.0, 1.0, 0.8, *[2.0] * len(levels)])]
+    return [*blocks, table_block(caption, columns, rows, widths=[2.0, 1.0, 0.8, *[2.0] * len(levels)])]
 
 
-def _form(document: dict[str, Any]) -> str:
+def _form(document: Leaderboard) -> str:
     if document["form"] == "whole":
         return f"The whole form of version {document['version']}: every problem at its own horizon."
     return (
@@ -156,12 +164,12 @@ def _form(document: dict[str, Any]) -> str:
     )
 
 
-def _winner(best: dict[str, Any] | None) -> Cell:
+def _winner(best: Best | None) -> Cell:
     if best is None or best["label"] is None:
         return NONE
     tied = [f"tied: {label}" for label in best["tied"]]
     shown = tied[:3] + ([f"and {len(tied) - 3} more"] if len(tied) > 3 else [])
-    return lines_of([f"{best['label']}: {number(float(best['mean']))}", *shown])
+    return lines_of([f"{best['label']}: {number(float(present(best['mean'])))}", *shown])
 
 
 def _problem(problem: Problem) -> list[Block]:
@@ -184,11 +192,11 @@ def _problem(problem: Problem) -> list[Block]:
 
 def _facts(problem: Problem) -> str:
     given = ", ".join(f"{name} = {plain(value)}" for name, value in problem["parameters"].items())
-    said = (
+    text = (
         f"{number(problem['horizon'])} {problem['unit']}, {number(problem['replications'])} replications, "
         f"{_DATA.get(problem['data'], problem['data'])}, kind {problem['kind']}."
     )
-    return said + (f" Every entry that takes it plays with {given}." if given else "")
+    return text + (f" Every entry that takes it plays with {given}." if given else "")
 
 
 def _figure(problem: Problem, private: Sequence[Row]) -> Block:
@@ -239,7 +247,7 @@ def _table(problem: Problem) -> Block:
             number(float(row["mean"])),
             f"{number(float(row['low']))} to {number(float(row['high']))}",
             number(row["over_lower_bound"]),
-            *(tell(row["test"]) for tell in _more(problem).values()),
+            *(tell(present(row["test"])) for tell in _more(problem).values()),
             number(row["seconds"]),
             badge("front", "good") if row["is_on_front"] else "",
         ]
@@ -255,7 +263,7 @@ def _table(problem: Problem) -> Block:
     )
 
 
-def _more(problem: Problem) -> dict[str, Callable[[dict[str, Any]], str]]:
+def _more(problem: Problem) -> dict[str, Callable[[StoppedTests], str]]:
     """Further columns of tests: head -> what it shows of a row's test."""
     if problem["measure"] == "rounds":
         return {"Not stopped": lambda test: number(test["undecided"]), "Wrong": lambda test: number(test["wrong"])}
@@ -288,21 +296,22 @@ def _least(problem: Problem) -> list[Block]:
         [_sentence(least["class"]), number(least["mu"]), number(float(least["value"]))] for least in problem["lower_bounds"]
     ]
     texts = dict.fromkeys(each["text"].replace(f"{each['class']}, ", "") for each in problem["lower_bounds"])
-    said = f"{MEASURES[problem['measure']].least}, within {number(problem['horizon'])} {problem['unit']}."
+    caption = f"{MEASURES[problem['measure']].least}, within {number(problem['horizon'])} {problem['unit']}."
     columns: list[Column] = ["Class of algorithms", right("µ"), right("At least")]
     listed = bullets([f"{_sentence(text)}." for text in texts])
-    return [heading("Lower bounds"), table_block(said, columns, rows, narrow=True), listed]
+    return [heading("Lower bounds"), table_block(caption, columns, rows, narrow=True), listed]
 
 
 def _sentence(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _repeat(document: dict[str, Any]) -> list[Block]:
+def _repeat(document: Leaderboard) -> list[Block]:
+    made: Any = document["provenance"]
     return [
         code_block("\n".join(document["commands"])),
         paragraph(
             "Finished blocks and audits are kept: the same command goes on where it stopped, and ends with the same numbers."
         ),
-        *origin.section(document["provenance"]),
+        *origin.section(made),
     ]

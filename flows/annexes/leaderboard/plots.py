@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from bandana.audits.documents.fields import present
 from bandana.audits.reporting.figures import drawing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+    from bandana.flows.annexes.leaderboard.document import Row
 
 _FAR = 20.0
 """Ratio of means from which the axis is logarithmic."""
 
 
 @drawing.drawn_once
-def measure_against_mu(
-    families: Mapping[str, Sequence[dict[str, Any]]], others: Sequence[dict[str, Any]], measure: str
-) -> str:
+def measure_against_mu(families: Mapping[str, Sequence[Row]], others: Sequence[Row], measure: str) -> str:
     """Means with intervals against the claimed mu, one line a family; rows that are not private as horizontal lines.
 
     Args:
@@ -45,9 +46,9 @@ def measure_against_mu(
         for index, (name, own) in enumerate(families.items()):
             cycle, place = divmod(index, len(drawing.FAMILIES))
             color, mark = drawing.FAMILIES[place], drawing.SHAPES[cycle % len(drawing.SHAPES)]
-            ordered = sorted(own, key=lambda row: float(row["mu_claimed"]))
+            ordered = sorted(own, key=lambda row: present(row["mu_claimed"]))
             # Families stand beside each other where their levels are the same, so that intervals can be seen.
-            x = [row["mu_claimed"] * 1.03 ** (index - (len(families) - 1) / 2) for row in ordered]
+            x = [present(row["mu_claimed"]) * 1.03 ** (index - (len(families) - 1) / 2) for row in ordered]
             intervals = [(row["low"], row["mean"], row["high"]) for row in ordered]
             drawing.draw_family(axes, x, intervals, color=color, capsize=2.5, elinewidth=0.9, linewidth=1.3)
             for at, row in zip(x, ordered, strict=True):
@@ -57,7 +58,7 @@ def measure_against_mu(
                 thin: dict[str, Any] = {"color": color, "linewidth": 0.9, "linestyle": drawing.DOTTED}
                 axes.plot(*zip(*least, strict=True), marker=".", markersize=3, **thin)
             ends.append((float(ordered[-1]["mean"]), drawing.short(name, 30), color))
-        levels = sorted({row["mu_claimed"] for row in rows})
+        levels = sorted({present(row["mu_claimed"]) for row in rows})
         marked = sorted({float(f"{level:.2g}") for level in levels})
         drawing.limit_levels(axes, levels, 1.5, marked)
         axes.set_xlabel("µ claimed (log scale)")

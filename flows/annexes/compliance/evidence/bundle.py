@@ -30,7 +30,7 @@ _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 @dataclass(frozen=True)
 class Bundle:
-    """What a bundle holds.
+    """Content of a bundle.
 
     Attributes:
       files: name -> content, without manifest and signature.
@@ -53,20 +53,20 @@ class Bundle:
 
     @property
     def predicate(self) -> dict[str, Any]:
-        """What the manifest says of the bundle beside its files."""
-        found = self.statement.get("predicate")
-        return found if isinstance(found, dict) else {}
+        """Statement of the manifest on the bundle beside its files."""
+        predicate = self.statement.get("predicate")
+        return predicate if isinstance(predicate, dict) else {}
 
 
 def statement_of(files: Mapping[str, bytes], predicate: Mapping[str, Any]) -> bytes:
     """The manifest of these files: an in-toto statement."""
     subject = [{"name": name, "digest": {"sha256": _sha256(files[name])}} for name in sorted(files)]
-    found = {"_type": STATEMENT, "subject": subject, "predicateType": PREDICATE, "predicate": predicate}
-    return (json.dumps(found, indent=1, sort_keys=True, allow_nan=False) + "\n").encode()
+    statement = {"_type": STATEMENT, "subject": subject, "predicateType": PREDICATE, "predicate": predicate}
+    return (json.dumps(statement, indent=1, sort_keys=True, allow_nan=False) + "\n").encode()
 
 
 def to_sign(manifest: bytes) -> bytes:
-    """What a signature is over: DSSE's pre-authentication encoding of the manifest."""
+    """Bytes that a signature covers: DSSE's pre-authentication encoding of the manifest."""
     return b" ".join(
         [b"DSSEv1", *(part for text in (PAYLOAD.encode(), manifest) for part in (str(len(text)).encode(), text))]
     )
@@ -75,8 +75,8 @@ def to_sign(manifest: bytes) -> bytes:
 def envelope(manifest: bytes, key_id: str, signature: bytes) -> bytes:
     """The DSSE envelope of a signed manifest."""
     signed = {"keyid": key_id, "sig": base64.b64encode(signature).decode()}
-    found = {"payloadType": PAYLOAD, "payload": base64.b64encode(manifest).decode(), "signatures": [signed]}
-    return (json.dumps(found, indent=1, sort_keys=True) + "\n").encode()
+    envelope = {"payloadType": PAYLOAD, "payload": base64.b64encode(manifest).decode(), "signatures": [signed]}
+    return (json.dumps(envelope, indent=1, sort_keys=True) + "\n").encode()
 
 
 def archive_of(files: Mapping[str, bytes], manifest: bytes, signature: bytes | None) -> bytes:
@@ -95,7 +95,7 @@ def archive_of(files: Mapping[str, bytes], manifest: bytes, signature: bytes | N
 
 
 def is_bundle(path: Path) -> bool:
-    """Whether a file is an archive that holds a manifest, or says so."""
+    """True if a file is an archive that holds a manifest, or says so."""
     try:
         with zipfile.ZipFile(path) as archive:
             return MANIFEST in archive.namelist()
@@ -132,8 +132,8 @@ def check_files(bundle: Bundle) -> list[Line]:
     listed = {item["name"]: item["digest"]["sha256"] for item in bundle.statement["subject"]}
     for name in sorted({*listed, *bundle.files}):
         stated = f"{listed[name][:16]}..." if name in listed else "not in the manifest"
-        found = _sha256(bundle.files[name]) if name in bundle.files else ""
-        lines.append(Line(f"file {name}", stated, f"{found[:16]}..." if found else "missing", listed.get(name) == found))
+        digest = _sha256(bundle.files[name]) if name in bundle.files else ""
+        lines.append(Line(f"file {name}", stated, f"{digest[:16]}..." if digest else "missing", listed.get(name) == digest))
     return lines
 
 
@@ -158,10 +158,10 @@ def _check_statement(statement: Mapping[str, Any]) -> None:
 
 
 def _object(content: bytes) -> dict[str, Any]:
-    found = json.loads(content)
-    if not isinstance(found, dict):
+    tree = json.loads(content)
+    if not isinstance(tree, dict):
         raise ValueError("its signature is no envelope")
-    return found
+    return tree
 
 
 def _check_sizes(items: Sequence[zipfile.ZipInfo]) -> None:
@@ -194,7 +194,7 @@ def _check_names(names: Sequence[str]) -> None:
 
 
 def is_plain(name: str) -> bool:
-    """Whether a name stays below the folder that it is unpacked into."""
+    """True if a name stays below the folder that it is unpacked into."""
     path = PurePosixPath(name)
     is_below = not path.is_absolute() and ".." not in path.parts and name == str(path) != "."
     return is_below and name.isprintable() and not {*name} & {*"\\:"} and len(name) <= _LONGEST_NAME

@@ -41,7 +41,7 @@ def in_part(part: str, lines: Iterable[Line]) -> list[Line]:
 
 @dataclass(frozen=True)
 class Verification:
-    """What a recomputation says, line by line.
+    """Result of a recomputation, line by line.
 
     Attributes:
       lines: all that was checked.
@@ -57,12 +57,12 @@ class Verification:
 
     @property
     def is_refused(self) -> bool:
-        """Whether some line differs."""
+        """True if some line differs."""
         return any(line.is_ok is False for line in self.lines)
 
     @property
     def is_verified(self) -> bool:
-        """Whether all lines were compared and agree, but for those that only the sender can know."""
+        """True if all lines were compared and agree, but for those that only the sender can know."""
         return not self.is_refused and not self.not_compared
 
     @property
@@ -88,7 +88,7 @@ class Verification:
 
     @property
     def n_checked(self) -> int:
-        """How many lines were compared."""
+        """Number of compared lines."""
         return sum(line.is_ok is not None for line in self.lines)
 
 
@@ -107,7 +107,7 @@ def compared(what: str, stated: object, recomputed: object) -> Line:
 
 
 def agree(first: object, second: object) -> bool:
-    """Whether two values are the same, numbers up to rounding."""
+    """True if two values are the same, numbers up to rounding."""
     if isinstance(first, float) and isinstance(second, float):
         return first == second or math.isclose(first, second, rel_tol=CLOSE, abs_tol=1e-12)
     if isinstance(first, Mapping) and isinstance(second, Mapping):

@@ -80,22 +80,22 @@ def source() -> str:
 
 def _closure() -> dict[str, str]:
     """Name -> source of every module that the verifier loads, packages in lazy form, in alphabetical order."""
-    found: dict[str, str] = {}
+    sources: dict[str, str] = {}
     waiting = [_MAIN]
     while waiting:
         name = waiting.pop()
-        if name in found:
+        if name in sources:
             continue
         place = _place(name)
         tree = ast.parse(text := place.read_text(encoding="utf-8"))
         if place.name == "__init__.py":
-            found[name] = _lazy(tree)
+            sources[name] = _lazy(tree)
         else:
-            found[name] = text
+            sources[name] = text
             waiting += _imported(tree)
         if name != _ROOT:
             waiting.append(name.rpartition(".")[0])
-    return dict(sorted(found.items()))
+    return dict(sorted(sources.items()))
 
 
 def _place(name: str) -> Path:

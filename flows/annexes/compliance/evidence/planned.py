@@ -1,4 +1,4 @@
-"""Which bounds an evidence file must hold: rebuilt from claim, effort and seed, so that one which was left out is missed."""
+"""Bounds that an evidence file must hold: rebuilt from claim, effort and seed, so that one which was left out is missed."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class _Expected:
         return f"{self.scores or self.view}: {self.quantity}"
 
     def differs(self, bound: StatedBound) -> Iterator[str]:
-        """How a bound differs from this one, in words."""
+        """Differences of a bound from this one, in words."""
         if not any(bound.method == name and agree(dict(bound.parameters), dict(given)) for name, given in self.methods):
             yield f"{self}: {self.methods[0][0]} with {dict(self.methods[0][1])}"
         if not agree(bound.level, self.level):
@@ -56,9 +56,9 @@ def check_plan(outcome: Outcome) -> list[Line]:
         return [Line(_WHAT, "none: scores were NaN", "only a replay can see that", None)]
     expected = list(_expected(outcome))
     wrong = list(_differences(expected, outcome.bounds))
-    found = "all there, as planned" if not wrong else "; ".join(wrong[:_MOST_SHOWN])
-    found += f"; and {len(wrong) - _MOST_SHOWN} more" if len(wrong) > _MOST_SHOWN else ""
-    lines = [Line(_WHAT, str(len(outcome.bounds)), found, not wrong)]
+    outcome_of_check = "all there, as planned" if not wrong else "; ".join(wrong[:_MOST_SHOWN])
+    outcome_of_check += f"; and {len(wrong) - _MOST_SHOWN} more" if len(wrong) > _MOST_SHOWN else ""
+    lines = [Line(_WHAT, str(len(outcome.bounds)), outcome_of_check, not wrong)]
     if unused := sorted({*outcome.scores} - {bound.scores for bound in outcome.bounds}):
         lines.append(Line("scores without a bound", ", ".join(unused), "each score has a bound", False))
     if outcome.events is not None and not is_release(outcome):
@@ -67,7 +67,7 @@ def check_plan(outcome: Outcome) -> list[Line]:
 
 
 def is_release(outcome: Outcome) -> bool:
-    """Whether one pair was audited, in what a release returns."""
+    """True if one pair was audited, in what a release returns."""
     if outcome.subject.get("kind") == "catalog":  # whose claims may be on users too, and are audited by their releases
         return outcome.is_release
     return outcome.is_release or outcome.subject.get("kind") == "release" or outcome.claim.relation in _GIVEN
@@ -146,7 +146,7 @@ def _of_one_run(outcome: Outcome, plan: tuple[PlannedBound, ...]) -> Iterator[_E
 
 
 def _n_pairs(outcome: Outcome) -> int:
-    """How many pairs were replayed: those of the bounds, or more where the probes alone give more."""
+    """Number of replayed pairs: those of the bounds, or more where the probes alone give more."""
     shown = {bound.scores for bound in outcome.bounds if bound.view == TRANSCRIPT}
     return max(len(shown), len(probes_of(outcome)) + 2)
 
@@ -163,8 +163,8 @@ def _check_users(names: Mapping[str, str], n_pairs: int, most: int) -> Line:
         wrong.append("a user outside the range")
     if not 3 <= n_pairs <= most:
         wrong.append(f"3 to {most} pairs")
-    found = "as stated" if not wrong else f"expected: {'; '.join(wrong)}"
-    return Line("pairs of data sets", f"{n_pairs}, all records of one user each", found, not wrong)
+    words = "as stated" if not wrong else f"expected: {'; '.join(wrong)}"
+    return Line("pairs of data sets", f"{n_pairs}, all records of one user each", words, not wrong)
 
 
 def _check_pairs(outcome: Outcome) -> Line:

@@ -46,9 +46,9 @@ def verify(path: Path) -> Verification:
     Raises:
       UnusableEvidence: see `read`.
     """
-    found = read(path)
+    evidence = read(path)
     try:
-        return recomputed(found)
+        return recomputed(evidence)
     except UnusableEvidence as error:
         raise UnusableEvidence(f"{path}: {error}") from error
 
@@ -88,9 +88,9 @@ def _check_form(outcome: Outcome, stated: Mapping[str, Any]) -> list[Line]:
 
 def _recompute(outcome: Outcome, stated: Mapping[str, Any]) -> tuple[list[Line], str]:
     """Every part's lines and those of the whole, and the verdict."""
-    found, lines, anew = parts(outcome), [], []
-    share = (1 - outcome.effort.confidence) / len(found)
-    for prefix, part in found:
+    both, lines, anew = parts(outcome), [], []
+    share = (1 - outcome.effort.confidence) / len(both)
+    for prefix, part in both:
         words = "test budget: " if prefix else ""
         here = stated["at_test_budget"] if prefix else stated
         checked, again = _recompute_part(part, here, share)
@@ -127,15 +127,15 @@ def _recompute_part(outcome: Outcome, stated: Mapping[str, Any], share: float) -
     if len(stated["numbers"]) != len(again.numbers):
         lines.append(compared("quantities", len(stated["numbers"]), len(again.numbers)))
     for what in dict.fromkeys([*stated["inequalities"], *again.inequalities]):
-        lines.append(compared(what, *(_HOLDS[found.get(what)] for found in (stated["inequalities"], again.inequalities))))
+        lines.append(compared(what, *(_HOLDS[held.get(what)] for held in (stated["inequalities"], again.inequalities))))
     return [*lines, *in_part(FAULTS, check_controls(outcome))], again
 
 
 def _verdict(outcome: Outcome) -> str:
     """PASS and NOT REFUTED only where the scores of the bounds that decide are there."""
-    found = outcome.verdict
-    is_silent = found in (Verdict.PASS, Verdict.NOT_REFUTED)
-    return Verdict.INCONCLUSIVE.value if is_silent and not outcome.scores else found.value
+    verdict = outcome.verdict
+    is_silent = verdict in (Verdict.PASS, Verdict.NOT_REFUTED)
+    return Verdict.INCONCLUSIVE.value if is_silent and not outcome.scores else verdict.value
 
 
 def _check_scores(outcome: Outcome) -> list[Line]:
@@ -152,9 +152,9 @@ def _check_scores(outcome: Outcome) -> list[Line]:
             expected = min(len(pair[0]), 2 * replays)
         for side, scores in zip(("data", "neighbor"), pair, strict=True):
             n_nan = int(np.isnan(scores).sum())
-            found = f"{len(scores)}" + (f", {n_nan} of them NaN" if n_nan else "")
-            if found != str(expected):
-                lines.append(Line(f"scores {name}, {side}: how many", str(expected), found, False))
+            count = f"{len(scores)}" + (f", {n_nan} of them NaN" if n_nan else "")
+            if count != str(expected):
+                lines.append(Line(f"scores {name}, {side}: how many", str(expected), count, False))
     return lines
 
 

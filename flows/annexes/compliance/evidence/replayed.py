@@ -63,7 +63,7 @@ class Unit:
 
     @property
     def is_drawn(self) -> bool:
-        """Whether a replay draws it at random: blocks are many, and searches and planted faults are always run again."""
+        """True if a replay draws it at random: blocks are many, and searches and planted faults are always run again."""
         return self.kind in (BLOCK_UNIT, ONE_RUN_UNIT)
 
     def __str__(self) -> str:
@@ -75,16 +75,16 @@ class Unit:
 
 def units_of(outcome: Outcome) -> list[Unit]:
     """All units of an audit of an algorithm with a ledger, in a fixed order."""
-    found = []
+    units = []
     for prefix, part in parts(outcome):
         for pair in range(sum(name.startswith(TRANSCRIPT) for name in part.scores)):
             for side in (0, 1):
-                found += [Unit(BLOCK_UNIT, prefix, pair, side, i) for i in range(n_blocks(part.effort.replays))]
-        found += [Unit(FAULT_UNIT, prefix, index=i) for i in range(len(part.controls))]
-        found.append(Unit(SEARCH_UNIT, prefix))
+                units += [Unit(BLOCK_UNIT, prefix, pair, side, i) for i in range(n_blocks(part.effort.replays))]
+        units += [Unit(FAULT_UNIT, prefix, index=i) for i in range(len(part.controls))]
+        units.append(Unit(SEARCH_UNIT, prefix))
         if ONE_RUN in part.scores or _plans_one_run(part):
-            found.append(Unit(ONE_RUN_UNIT, prefix))
-    return found
+            units.append(Unit(ONE_RUN_UNIT, prefix))
+    return units
 
 
 def _plans_one_run(part: Outcome) -> bool:
@@ -122,16 +122,16 @@ class Replay:
 
     def lines(self, units: Sequence[Unit]) -> list[Line]:
         """The file's statements of each unit beside those of a new run; ledgers and words are always compared."""
-        found = [*self._of_words(), *(line for prefix in self._parts for line in self._of_subject(prefix))]
+        lines = [*self._of_words(), *(line for prefix in self._parts for line in self._of_subject(prefix))]
         whole: dict[tuple[str, int], dict[tuple[int, int], Replays]] = {}
         for unit in units:
             if unit.kind == BLOCK_UNIT and unit.part in self._requests:
                 replays = self._replays(unit)
                 whole.setdefault((unit.part, unit.pair), {})[unit.side, unit.index] = replays
-                found += self._block(unit, replays)
+                lines += self._block(unit, replays)
             else:
-                found += self._again(unit)
-        return found + [line for (part, pair), blocks in whole.items() for line in self._actions(part, pair, blocks)]
+                lines += self._again(unit)
+        return lines + [line for (part, pair), blocks in whole.items() for line in self._actions(part, pair, blocks)]
 
     @cached_property
     def _parts(self) -> dict[str, Outcome]:
@@ -153,8 +153,8 @@ class Replay:
         for name, stated, again in pairs:
             is_same = dict(stated) == dict(again)
             lines.append(Line(f"replayed: {name}", f"{len(stated)} words", f"{len(again)} words", is_same, SETTING))
-            lines += [Line(f"replayed: {name}: {place}", shortly(mine), shortly(found), False, SETTING)
-                      for place, mine, found in differences(dict(stated), dict(again))]  # fmt: skip
+            lines += [Line(f"replayed: {name}: {place}", shortly(mine), shortly(theirs), False, SETTING)
+                      for place, mine, theirs in differences(dict(stated), dict(again))]  # fmt: skip
         return lines
 
     def _of_subject(self, prefix: str) -> list[Line]:
@@ -207,11 +207,11 @@ class Replay:
         request = self._requests[unit.part]
         return request.canaries[unit.pair] if unit.pair < len(request.canaries) else request.least_favorable.pair
 
-    def _block(self, unit: Unit, found: Replays) -> list[Line]:
+    def _block(self, unit: Unit, replays: Replays) -> list[Line]:
         part = self._parts[unit.part]
-        rows = slice(unit.index * BLOCK, unit.index * BLOCK + len(found))
+        rows = slice(unit.index * BLOCK, unit.index * BLOCK + len(replays))
         lines = []
-        for view, scores in ((TRANSCRIPT, found.log_ratio), (REPORT, found.report_log_ratio)):
+        for view, scores in ((TRANSCRIPT, replays.log_ratio), (REPORT, replays.report_log_ratio)):
             name = f"{view}{unit.pair}"
             if name in part.scores:
                 stated = part.scores[name][unit.side][rows]
@@ -241,8 +241,8 @@ class Replay:
     def _compared(self, what: str, stated: FloatArray, again: FloatArray) -> Line:
         differing = n_differing(stated, again)
         allowed = 0 if self.is_same_machine else max(1, int(TIPPED * len(again)))
-        found = f"{differing} differ" + (f", at most {allowed} may on another processor" if allowed else "")
-        return Line(what, f"{len(stated)} scores", found, differing <= allowed)
+        words = f"{differing} differ" + (f", at most {allowed} may on another processor" if allowed else "")
+        return Line(what, f"{len(stated)} scores", words, differing <= allowed)
 
     def _fault(self, unit: Unit, request: Request) -> Line:
         stated = self._parts[unit.part].controls[unit.index]
@@ -256,17 +256,17 @@ class Replay:
         return Line(what, _caught(stated), _caught(again), is_same and is_near, FAULTS)
 
     def _near(self, stated: float, again: float) -> bool:
-        """Whether two bounds agree; on another processor a few scores may differ, and bounds a little."""
+        """True if two bounds agree; on another processor a few scores may differ, and bounds a little."""
         return agree(stated, again) or (not self.is_same_machine and math.isclose(stated, again, rel_tol=0.02, abs_tol=0.02))
 
     def _searches(self, unit: Unit, request: Request) -> list[Line]:
         part = self._parts[unit.part]
-        found, noise = Deterministic().examine(request), Noise().examine(request)
-        covered = _covered(part.coverage), _covered(found.coverage)
+        search, noise = Deterministic().examine(request), Noise().examine(request)
+        covered = _covered(part.coverage), _covered(search.coverage)
         return [
-            self._finding(f"replayed: {unit}, counterexample", part.counterexample, found.counterexample),
+            self._finding(f"replayed: {unit}, counterexample", part.counterexample, search.counterexample),
             self._finding(f"replayed: {unit}, noise finding", part.noise_finding, noise.noise_finding),
-            Line(f"replayed: {unit}, coverage", *covered, part.coverage == found.coverage, SEARCHES),
+            Line(f"replayed: {unit}, coverage", *covered, part.coverage == search.coverage, SEARCHES),
         ]
 
     def _finding(self, what: str, stated: Any, again: Any) -> Line:
@@ -281,18 +281,18 @@ class Replay:
         claim = stated if isinstance(stated, PureDP) else part.claim.gaussian
         shares = [p.share for p in plan_bounds(stated, part.effort.delta, part.events or ()) if p.view == ONE_RUN]
         trial = request.trial
-        found = measure_one_run(trial.algorithm, trial.table, claim, part.effort, request.failure * sum(shares))
-        names = [[b.method for b in bounds if b.view == ONE_RUN] for bounds in (part.bounds, found.bounds)]
+        measured = measure_one_run(trial.algorithm, trial.table, claim, part.effort, request.failure * sum(shares))
+        names = [[b.method for b in bounds if b.view == ONE_RUN] for bounds in (part.bounds, measured.bounds)]
         stated_words, again_words = (", ".join(each) or "no bound" for each in names)
         lines = [Line(f"replayed: {unit}", stated_words, again_words, names[0] == names[1])]
-        if ONE_RUN in part.scores and ONE_RUN in found.scores:
-            pairs = zip(("scores", "coins"), part.scores[ONE_RUN], found.scores[ONE_RUN], strict=True)
+        if ONE_RUN in part.scores and ONE_RUN in measured.scores:
+            pairs = zip(("scores", "coins"), part.scores[ONE_RUN], measured.scores[ONE_RUN], strict=True)
             lines += [self._compared(f"replayed: {unit}, {name}", mine, again) for name, mine, again in pairs]
         return lines
 
 
 def n_differing(stated: FloatArray, again: FloatArray) -> int:
-    """How many scores differ by more than rounding, or how many more there are on one side."""
+    """Number of scores that differ by more than rounding, or that one side has more of."""
     n = min(len(stated), len(again))
     same = np.isclose(stated[:n], again[:n], rtol=RELATIVE, atol=ABSOLUTE, equal_nan=True)
     return int((~same).sum()) + abs(len(stated) - len(again))

@@ -45,23 +45,23 @@ class Checked:
 
     @property
     def is_refused(self) -> bool:
-        """Whether some line differs."""
+        """True if some line differs."""
         return any(line.is_ok is False for line in self.lines)
 
     @property
     def verdicts(self) -> list[str]:
         """Recomputed verdicts of the audits."""
-        return [found.verdict for found in self.audits.values()]
+        return [verification.verdict for verification in self.audits.values()]
 
 
-def read_report(path: Path) -> dict[str, Any]:
+def read_report(path: Path) -> Any:
     """The document of a report.
 
     Raises:
       UnusableEvidence: no such file, or no report.
     """
     try:
-        document: dict[str, Any] = from_json(path.read_text(encoding="utf-8"))
+        document = from_json(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         raise UnusableEvidence(f"{path}: cannot be read: {error}") from error
     schema = document.get("schema", "") if isinstance(document, dict) else ""
@@ -117,15 +117,15 @@ def _checked(path: Path, document: Mapping[str, Any], check: Callable[[Path], Ve
             if "schema" not in read_description(place):
                 blocks.append(place)
                 continue
-            found = check(place)
-            label = found.subject.get("name", name)
+            verification = check(place)
+            label = verification.subject.get("name", name)
         except (UnusableEvidence, *_READ_ERRORS) as error:
             lines.append(Line(name, "evidence", str(error), False))
             continue
-        verifications[label], evidence[label] = found, place
-        lines += [replace(line, what=f"{label}: {line.what}") for line in found.lines if not line.is_ok]
-        for part in dict.fromkeys(line.part for line in found.lines if line.is_ok is not None):
-            mine = [line.is_ok for line in found.lines if line.part == part and line.is_ok is not None]
+        verifications[label], evidence[label] = verification, place
+        lines += [replace(line, what=f"{label}: {line.what}") for line in verification.lines if not line.is_ok]
+        for part in dict.fromkeys(line.part for line in verification.lines if line.is_ok is not None):
+            mine = [line.is_ok for line in verification.lines if line.part == part and line.is_ok is not None]
             differ = mine.count(False)
             lines.append(Line(f"{label}: {part}", f"{len(mine)} lines", f"{differ} differ", not differ, part))
     for entry in document["audits"]:
@@ -145,8 +145,8 @@ def _check_file(file: Mapping[str, str], place: Path | None) -> Iterator[Line]:
     if place is None:
         yield Line(f"{file['path']}", "listed", "there is no such file", False)
         return
-    found = hashlib.sha256(place.read_bytes()).hexdigest()
-    yield Line(f"{file['path']}: SHA-256", f"{file['sha256'][:16]}...", f"{found[:16]}...", file["sha256"] == found)
+    digest = hashlib.sha256(place.read_bytes()).hexdigest()
+    yield Line(f"{file['path']}: SHA-256", f"{file['sha256'][:16]}...", f"{digest[:16]}...", file["sha256"] == digest)
     try:
         numbers = numbers_sha256(place)
     except _READ_ERRORS as error:
@@ -160,8 +160,8 @@ def _check_entry(entry: Mapping[str, Any], evidence: Path) -> Iterator[Line]:
     label, outcome = entry["label"], read(evidence).outcome
     again = json.loads(json.dumps(summarize(outcome, {})))
     wrong = list(differences({name: entry[name] for name in again if name in entry}, again))
-    for name, stated, found in wrong:
-        yield Line(f"{label}: {name}", shortly(stated), shortly(found), False)
+    for name, stated, recomputed in wrong:
+        yield Line(f"{label}: {name}", shortly(stated), shortly(recomputed), False)
     yield Line(f"{label}: report", f"{len(again)} fields", f"{len(wrong)} differ", not wrong)
     made = outcome.provenance or {}
     request = made.get("of") or {}
@@ -188,12 +188,14 @@ def _check_regret(document: Mapping[str, Any], blocks: Sequence[Path]) -> list[L
     groups: dict[str, list[tuple[int, Path]]] = defaultdict(list)
     for place in blocks:
         made = read_description(place).get(PROVENANCE, {}).get("of", {})
-        asked = {name: value for name, value in made.items() if name not in ("block", "n_reps")}
-        groups[json.dumps(asked, sort_keys=True)].append((int(made.get("block", 0)), place))
-    played = {asked: _summary([place for _, place in sorted(found)]) for asked, found in groups.items()}
+        request = {name: value for name, value in made.items() if name not in ("block", "n_reps")}
+        groups[json.dumps(request, sort_keys=True)].append((int(made.get("block", 0)), place))
+    played = {request: _summary([place for _, place in sorted(results)]) for request, results in groups.items()}
     lines = []
     for cell in cells:
-        match = [asked for asked, found in played.items() if _is_cell(cell, benchmark["grid"], json.loads(asked), found)]
+        match = [
+            request for request, results in played.items() if _is_cell(cell, benchmark["grid"], json.loads(request), results)
+        ]
         what = f"regret of {cell['label']} on {cell['environment']}"
         lines.append(Line(what, shown(cell["final_mean"]), "as in the results" if match else "in no result", bool(match)))
     return lines
@@ -214,13 +216,13 @@ def _summary(places: Sequence[Path]) -> dict[str, Any]:
     }
 
 
-def _is_cell(cell: Mapping[str, Any], grid: list[int], asked: Mapping[str, Any], found: Mapping[str, Any]) -> bool:
-    """Whether a cell's regret is what these blocks give, and they are of its model and calibration."""
-    is_named = all(asked.get(name) == cell[name] for name in ("calibration", "privacy_model"))
-    is_twin = (asked.get("noise") == "none") == (cell.get("role") == "twin")
+def _is_cell(cell: Mapping[str, Any], grid: list[int], request: Mapping[str, Any], results: Mapping[str, Any]) -> bool:
+    """True if a cell's regret is what these blocks give, and they are of its model and calibration."""
+    is_named = all(request.get(name) == cell[name] for name in ("calibration", "privacy_model"))
+    is_twin = (request.get("noise") == "none") == (cell.get("role") == "twin")
     ends = [cell[f"final_{name}"] == cell[name][-1] for name in ("mean", "low", "high")]
-    same = all(_close(cell[name], found[name]) for name in ("mean", "low", "high"))
-    return is_named and is_twin and grid == found["grid"] and cell["replications"] == found["n"] and same and all(ends)
+    same = all(_close(cell[name], results[name]) for name in ("mean", "low", "high"))
+    return is_named and is_twin and grid == results["grid"] and cell["replications"] == results["n"] and same and all(ends)
 
 
 def _close(first: Sequence[float], second: Sequence[float]) -> bool:

@@ -50,13 +50,13 @@ def check(path: Path, key: bytes | None = None) -> Verification:
             return Verification(tuple(sealed))
         with unpacked(bundle) as report:
             document = read_report(report)
-            found = check_report(report, document)
-        lines = [*sealed, *check_manifest(bundle, document, found.audits), *found.lines, *_not_made(bundle), _NOT_BUILT]
-        return of_report("bundle", document, replace(found, lines=tuple(lines)))
+            checked = check_report(report, document)
+        lines = [*sealed, *check_manifest(bundle, document, checked.audits), *checked.lines, *_not_made(bundle), _NOT_BUILT]
+        return of_report("bundle", document, replace(checked, lines=tuple(lines)))
     if path.suffix == ".json":
         document = read_report(path)
-        found = check_report(path, document)
-        return of_report("report", document, replace(found, lines=(*found.lines, _NOT_BUILT)))
+        checked = check_report(path, document)
+        return of_report("report", document, replace(checked, lines=(*checked.lines, _NOT_BUILT)))
     return verify(path)
 
 
@@ -86,7 +86,7 @@ def unpacked(bundle: Bundle) -> Iterator[Path]:
 
 
 def is_evidence(name: str) -> bool:
-    """Whether a file of a bundle holds numbers: evidence, or a block of replicates."""
+    """True if a file of a bundle holds numbers: evidence, or a block of replicates."""
     return name.endswith(".npz")
 
 
@@ -112,16 +112,16 @@ def check_manifest(bundle: Bundle, document: Mapping[str, Any], audits: Mapping[
         "computed": document["created"], "audits": entries,
     }  # fmt: skip
     stated = {name: value for name, value in predicate.items() if name not in ("packed", "code")}
-    wrong = [Line(f"manifest: {place}", shortly(mine), shortly(found), False) for place, mine, found in
+    wrong = [Line(f"manifest: {place}", shortly(mine), shortly(theirs), False) for place, mine, theirs in
              differences(stated, again)]  # fmt: skip
     lines = [*wrong, Line("manifest", f"{len(again)} fields", f"{len(wrong)} differ", not wrong)]
     lines.append(Line("manifest: packed", str(predicate.get("packed")), "time of packing", None, "origin", is_claimed=True))
     return in_part("manifest", lines)
 
 
-def of_report(kind: str, document: dict[str, Any], found: Checked) -> Verification:
+def of_report(kind: str, document: dict[str, Any], checked: Checked) -> Verification:
     """A report's lines as one verification, whose verdict is the worst of its audits."""
-    return Verification(found.lines, worst(found.verdicts), _claims(document), _titled(kind, document))
+    return Verification(checked.lines, worst(checked.verdicts), _claims(document), _titled(kind, document))
 
 
 def worst(verdicts: Sequence[str]) -> str:
@@ -138,40 +138,47 @@ def _claims(document: dict[str, Any]) -> str:
     return "; ".join(f"{entry['label']}: {entry['claim']['statement']}" for entry in document["audits"]) or "none"
 
 
-def conclude(path: Path, found: Verification) -> str:
+def conclude(path: Path, result: Verification) -> str:
     """The last line: the result, its verdict, and which parts were compared, not compared, or only stated."""
-    if found.is_refused:
-        names = list(dict.fromkeys(line.what for line in found.differences))
+    if result.is_refused:
+        names = list(dict.fromkeys(line.what for line in result.differences))
         more = f"; and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-        is_other = all(line.recomputed == OTHER_CODE for line in found.differences)
+        is_other = all(line.recomputed == OTHER_CODE for line in result.differences)
         word = "NOT COMPARABLE, made by other code than this version's" if is_other else "REFUSED"
-        said = f"{word}, {len(found.differences)} of {found.n_checked} lines differ: {'; '.join(names[:_MOST_NAMED])}{more}"
+        sentence = f"{word}, {len(result.differences)} of {result.n_checked} lines differ: "
+        sentence += f"{'; '.join(names[:_MOST_NAMED])}{more}"
     else:
-        word = "verified" if found.is_verified else "PARTLY COMPARED"
-        said = f"{word}, {found.n_checked} lines compared and none differs; the verdict is {found.verdict}"
-    parts = (("compared", found.compared), ("not compared", found.not_compared), ("only the sender knows", found.claimed))
-    return f"{path.name}: {said}" + "".join(f". {name.capitalize()}: {'; '.join(which)}" for name, which in parts if which)
+        word = "verified" if result.is_verified else "PARTLY COMPARED"
+        sentence = f"{word}, {result.n_checked} lines compared and none differs; the verdict is {result.verdict}"
+    parts = (
+        ("compared", result.compared),
+        ("not compared", result.not_compared),
+        ("only the sender knows", result.claimed),
+    )
+    return f"{path.name}: {sentence}" + "".join(
+        f". {name.capitalize()}: {'; '.join(which)}" for name, which in parts if which
+    )
 
 
-def head(found: Verification) -> list[str]:
-    """What was audited, what it claims, and what follows from the scores; nothing where none of it was read."""
-    if not found.verdict:
+def head(verification: Verification) -> list[str]:
+    """Describes what was audited, what it claims, and what follows from the scores; nothing where none of it was read."""
+    if not verification.verdict:
         return []
-    subject = found.subject
+    subject = verification.subject
     return [
         f"subject   {subject.get('kind', 'unknown')} {subject.get('name', 'without a name')}",
-        f"claim     {found.claim}",
-        f"verdict   {found.verdict}, recomputed",
+        f"claim     {verification.claim}",
+        f"verdict   {verification.verdict}, recomputed",
     ]
 
 
-def exit_code(found: Verification) -> int:
+def exit_code(verification: Verification) -> int:
     """0: verified, and the verdict speaks for the claim or not against it; 1: verified; 3: refused; 4: partly compared."""
-    if found.is_refused:
+    if verification.is_refused:
         return DIFFERS
-    if not found.is_verified:
+    if not verification.is_verified:
         return PARTLY
-    return OK if found.verdict in HELD else NOT_HELD
+    return OK if verification.verdict in HELD else NOT_HELD
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -185,19 +192,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("evidence", type=Path, help="an evidence file, a report's JSON file, or a bundle")
     parser.add_argument("--key", type=Path, help="public key that a bundle must be signed with")
     parser.add_argument("--json", action="store_true", help="one object on standard output, for machines")
-    asked = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     try:
-        found = check(asked.evidence, None if asked.key is None else asked.key.read_bytes())
+        verification = check(options.evidence, None if options.key is None else options.key.read_bytes())
     except (UnusableEvidence, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return UNUSABLE
-    if asked.json:
-        lines = [asdict(line) for line in found.lines]
-        print(json.dumps({"is_verified": found.is_verified, "verdict": found.verdict, "lines": lines}, indent=1))
-        return exit_code(found)
-    print("\n".join(head(found)))
-    for line in found.lines:
+    if options.json:
+        lines = [asdict(line) for line in verification.lines]
+        print(
+            json.dumps({"is_verified": verification.is_verified, "verdict": verification.verdict, "lines": lines}, indent=1)
+        )
+        return exit_code(verification)
+    print("\n".join(head(verification)))
+    for line in verification.lines:
         what, stated = (text.ljust(width) for text, width in zip((line.what, line.stated), _COLUMNS, strict=True))
         print(f"{_MARKS[line.is_ok]} {what} {stated} {line.recomputed}")
-    print(conclude(asked.evidence, found))
-    return exit_code(found)
+    print(conclude(options.evidence, verification))
+    return exit_code(verification)

@@ -1,4 +1,4 @@
-"""What an evidence file says in words, rebuilt from what it says in numbers: claim, subject, effort, seed and code."""
+"""Words of an evidence file, rebuilt from its numbers: claim, subject, effort, seed and code."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ COVERS = (
     "a user's message",
     "the output",
 )
-"""What a claim may be about."""
+"""Subjects that a claim may have."""
 _KINDS = ("catalog", "algorithm", "function", "release")
 _WIDEST = 24
 _OF_PAIR = "what the pair differs in"
@@ -46,12 +46,12 @@ def check_claim(outcome: Outcome, stated: Mapping[str, Any]) -> list[Line]:
     return [*lines, Line("claim: source", claim.source, "the author's words", None, is_claimed=True)]
 
 
-def _words(what: str, found: str, *, is_known: bool) -> Line:
-    return Line(what, found, found if is_known else _KNOWN_BY_CODE, is_known or None)
+def _words(what: str, words: str, *, is_known: bool) -> Line:
+    return Line(what, words, words if is_known else _KNOWN_BY_CODE, is_known or None)
 
 
 def _taken_apart(statement: str) -> tuple[str, str]:
-    """What a statement covers, and what it promises."""
+    """Scope of a statement, and its promise."""
     for verb in (" are ", " is "):
         whose, is_there, promise = statement.partition(verb)
         if is_there:
@@ -72,8 +72,8 @@ def check_origin(outcome: Outcome) -> list[Line]:
     return [*lines, *_check_test_budget(outcome)]
 
 
-def _line_of(what: str, found: str | None, is_ok: bool, expected: str) -> Line:
-    text = shown(found)
+def _line_of(what: str, stated: str | None, is_ok: bool, expected: str) -> Line:
+    text = shown(stated)
     text = text if len(text) <= _WIDEST else f"{text[:_WIDEST]}..."
     return Line(what, text, text if is_ok else f"expected {expected}", is_ok)
 
@@ -83,7 +83,7 @@ def _is_sha256(text: str | None) -> bool:
 
 
 def _check_request(outcome: Outcome) -> list[Line]:
-    """What was asked for and by which code it was computed, where the provenance keeps that."""
+    """Request and the code that computed it, where the provenance keeps that."""
     made = outcome.provenance or {}
     request, code = made.get("of"), made.get("made")
     lines = []
@@ -91,10 +91,10 @@ def _check_request(outcome: Outcome) -> list[Line]:
         lines.append(compared("code of the request", code.get("code"), outcome.about.get("code sha256")))
     if isinstance(request, Mapping):
         effort = asdict(outcome.effort)
-        asked = request.get("effort", request.get("audit", {}))
-        asked = {**asked, "seed": asked.get("seed", request.get("seed"))}
-        shared = {name: value for name, value in effort.items() if name in asked}
-        wrong = [f"{name} = {shown(asked[name])}" for name, value in shared.items() if not agree(asked[name], value)]
+        requested = request.get("effort", request.get("audit", {}))
+        requested = {**requested, "seed": requested.get("seed", request.get("seed"))}
+        shared = {name: value for name, value in effort.items() if name in requested}
+        wrong = [f"{name} = {shown(requested[name])}" for name, value in shared.items() if not agree(requested[name], value)]
         lines.append(Line("effort of the request", "as in the effort" if not wrong else "; ".join(wrong),
                           ", ".join(f"{name} = {shown(value)}" for name, value in shared.items()), not wrong))  # fmt: skip
         if "whole catalog" in request:

@@ -10,12 +10,13 @@ import math
 import re
 from typing import Any
 
+from bandana.audits.documents.fields import present
 from bandana.audits.documents.form import first_mistake
+from bandana.audits.documents.report import Deployment, Report
 from bandana.audits.reporting import origin
 from bandana.audits.reporting.numbers import number
 from bandana.audits.reporting.sections.label import TRUST
 from bandana.audits.reporting.sections.strength import (
-    Document,
     composed,
     noise_sources,
     on_private_data,
@@ -33,7 +34,7 @@ class RegistryError(ValueError):
     """A report from which no entry can be made; the message names what is missing."""
 
 
-def registry_entry(document: Document) -> dict[str, Any]:
+def registry_entry(document: Report) -> dict[str, Any]:
     """The draft entry of a report.
 
     Args:
@@ -78,7 +79,7 @@ def _without_nothing(value: Any) -> Any:
     return value
 
 
-def _basic(document: Document, declared: dict[str, Any]) -> dict[str, Any]:
+def _basic(document: Report, declared: Deployment) -> dict[str, Any]:
     day = declared["approved"] or (document["created"] or "")[:10]
     if not day:
         raise RegistryError(
@@ -96,7 +97,7 @@ def _basic(document: Document, declared: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _variant(document: Document, declared: dict[str, Any]) -> dict[str, Any]:
+def _variant(document: Report, declared: Deployment) -> dict[str, Any]:
     parameters, _ = _parameters(document)
     domain = "; ".join(f"{each['label']}: {each['description']}" for each in document["environments"])
     source = f" Source: {declared['data_source']}." if declared["data_source"] else ""
@@ -107,40 +108,40 @@ def _variant(document: Document, declared: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _parameters(document: Document) -> tuple[dict[str, float], str]:
+def _parameters(document: Report) -> tuple[dict[str, float], str]:
     """Epsilon and delta of everything that is published, and what they are of."""
-    booked = [book for book in document["books"] if book["spent"]]
+    booked = [(spent, book) for book in document["books"] if (spent := book["spent"])]
     if booked:
-        book = max(booked, key=lambda each: float(each["spent"]))
+        spent, book = max(booked, key=lambda each: each[0])
         delta = {} if book["delta"] is None else {"delta": book["delta"]}
-        return {"epsilon": book["spent"], **delta}, f"All runs on the data, by the budget book {book['name']}."
+        return {"epsilon": spent, **delta}, f"All runs on the data, by the budget book {book['name']}."
     if private := on_private_data(document):
-        at, mu = private[0]["promise"]["delta"], composed(private)
+        at, mu = present(private[0]["promise"])["delta"], composed(private)
         if mu is None:
             raise RegistryError("the runs of this report on private data compose to no finite epsilon")
         n_runs = sum(cell["replications"] for cell in private)
         return {"epsilon": epsilon_of(mu, at), "delta": at}, f"All {number(n_runs)} runs of the report together."
-    found = max(promises(document), key=lambda each: math.inf if each.epsilon is None else each.epsilon)
-    if found.epsilon is None or found.epsilon == 0:
-        raise RegistryError(f"{found.label} promises no finite epsilon: there is nothing to register")
-    delta = {} if found.delta == 0 else {"delta": found.delta}
-    return {"epsilon": found.epsilon, **delta}, f"One run of {found.label}, the weakest promise of the report."
+    weakest = max(promises(document), key=lambda each: math.inf if each.epsilon is None else each.epsilon)
+    if weakest.epsilon is None or weakest.epsilon == 0:
+        raise RegistryError(f"{weakest.label} promises no finite epsilon: there is nothing to register")
+    delta = {} if weakest.delta == 0 else {"delta": weakest.delta}
+    return {"epsilon": weakest.epsilon, **delta}, f"One run of {weakest.label}, the weakest promise of the report."
 
 
-def _privacy_loss(document: Document) -> dict[str, Any]:
+def _privacy_loss(document: Report) -> dict[str, Any]:
     parameters, of_what = _parameters(document)
-    found = list(promises(document))
+    made = list(promises(document))
     stated = dict.fromkeys(audit["claim"]["statement"] for audit in document["audits"])
-    stated |= dict.fromkeys(cell["promise"]["statement"] for cell in private_cells(document))
+    stated |= dict.fromkeys(present(cell["promise"])["statement"] for cell in private_cells(document))
     return {
-        "privacy_unit": "; ".join(dict.fromkeys(each.unit for each in found)),
-        "privacy_unit_details": "; ".join(dict.fromkeys(each.relation for each in found)),
+        "privacy_unit": "; ".join(dict.fromkeys(each.unit for each in made)),
+        "privacy_unit_details": "; ".join(dict.fromkeys(each.relation for each in made)),
         "privacy_parameters": parameters,
         "privacy_parameters_details": f"{of_what} Stated by the source of each algorithm: {'; '.join(stated)}.",
     }
 
 
-def _model(document: Document, declared: dict[str, Any]) -> dict[str, Any]:
+def _model(document: Report, declared: Deployment) -> dict[str, Any]:
     models = dict.fromkeys(audit["privacy_model"] for audit in document["audits"])
     models |= dict.fromkeys(cell["privacy_model"] for cell in private_cells(document))
     names = dict.fromkeys(_MODELS.get(model, "Varies") for model in models)
@@ -155,7 +156,7 @@ def _model(document: Document, declared: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _accounting(document: Document) -> dict[str, Any]:
+def _accounting(document: Report) -> dict[str, Any]:
     formulas = dict.fromkeys(audit["accountant"]["formula"] for audit in document["audits"])
     return {
         "post_processing": "Actions are functions of released values and of public data alone.",
@@ -163,7 +164,7 @@ def _accounting(document: Document) -> dict[str, Any]:
     }
 
 
-def _implementation(document: Document) -> dict[str, Any]:
+def _implementation(document: Report) -> dict[str, Any]:
     noises = noise_sources(document)
     events = dict.fromkeys(e["event"] for audit in document["audits"] for e in audit["accountant"]["events"])
     makers = document["provenance"]["makers"]
@@ -182,7 +183,7 @@ def _implementation(document: Document) -> dict[str, Any]:
     }
 
 
-def _administrative(document: Document, declared: dict[str, Any]) -> dict[str, Any]:
+def _administrative(document: Report, declared: Deployment) -> dict[str, Any]:
     return {
         "notes": f"SHA-256 over the evidence of the report: {document['evidence']['sha256']}.",
         "registry_authors": [declared["curator"]],

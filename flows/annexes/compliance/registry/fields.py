@@ -14,7 +14,7 @@ from bandana.audits.documents.fields import AtLeast1, Document, Positive, Probab
 
 
 class Basic(Document):
-    """What is released, by whom, and for what."""
+    """The release, its curator and its purpose."""
 
     name: Annotated[Text, "Name of the release."]
     data_curators: Annotated[list[Text], AtLeast1, "Who publishes it."]
@@ -77,7 +77,7 @@ class DeploymentModel(Document, total=False):
 
 
 class Accounting(Document, total=False):
-    """How losses are added up."""
+    """Accounting of losses."""
 
     post_processing: Annotated[str, "What is computed from released values."]
     composition: Annotated[str, "How releases compose."]

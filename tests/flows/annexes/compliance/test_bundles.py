@@ -149,7 +149,7 @@ def test_an_unsigned_bundle_says_so(suite, tmp_path, keys):
     done = CliRunner().invoke(app, ["bundle", "small", "--data", str(suite.root), "--out", str(place)])
     assert done.exit_code == 0, done.output
     assert "signature none: anybody can make such a bundle" in done.stdout
-    found = answer_of(Request(place)).found
+    found = answer_of(Request(place)).verification
     assert found.is_verified, (found.differences, found.not_compared)
     assert found.claimed[0] == "signature (this bundle is unsigned: nobody answers for it)"
     (line,) = [line for line in check(place).lines if line.what == "signature"]
@@ -162,11 +162,11 @@ def test_report_and_audit_and_lone_evidence_are_verified_where_they_lie(suite):
     folder = suite.suite("small")
     for place in (folder / "report.json", folder / "audits" / "adar-ucb-tight-eps-1.json"):
         assert_partly_compared(check(place), "claim (needs the catalog)", after=("report (needs the algorithms)",))
-        found = answer_of(Request(place)).found
+        found = answer_of(Request(place)).verification
         assert found.is_verified, (found.differences, found.not_compared)
     evidence = suite.evidence("small", "adar-ucb-tight-eps-1")
     assert_partly_compared(check(evidence), "claim (needs the catalog)")
-    assert answer_of(Request(evidence)).found.is_verified
+    assert answer_of(Request(evidence)).verification.is_verified
     files = json.loads((folder / "report.json").read_text())["evidence"]["files"]
     assert files[0]["path"] == "evidence/adar-ucb-tight-eps-1.npz"
 
@@ -329,13 +329,13 @@ def test_an_older_report_is_refused_and_not_compared_in_fewer_fields(file):
         assert line["recomputed"] == "other code: not comparable; verify it with the version that made it"
     file.write_bytes(repacked(whole, _edit("report.json", lambda document: _audit(document).pop("measured_epsilon"))))
     assert "adar-ucb tight eps=1: measured_epsilon" in _named(check(file))
-    assert _named(answer_of(Request(file)).found) == {"report: form"}
+    assert _named(answer_of(Request(file)).verification) == {"report: form"}
 
 
 def test_the_signature_names_who_packed(file, keys, tmp_path):
     mine, other = ((keys / f"{name}.pub").read_bytes() for name in ("mine", "other"))
     assert not check(file, mine).is_refused
-    assert answer_of(Request(file, key=keys / "mine.pub", is_quick=True)).found.compared[0] == "signature"
+    assert answer_of(Request(file, key=keys / "mine.pub", is_quick=True)).verification.compared[0] == "signature"
     assert _named(check(file, other)) == {"signature"}
     file.write_bytes(repacked(file, lambda files: None, read_private(keys / "other")))
     assert not check(file).is_refused, "without --key nobody knows whose key it must be"

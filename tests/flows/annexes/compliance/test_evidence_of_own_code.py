@@ -73,7 +73,7 @@ def scores(outcome):
 @pytest.mark.parametrize(("relation", "users"), [("add-remove", ()), ("user", ("--users", "['a', 'b', 'a', 'b']"))])
 def test_evidence_of_searched_neighbors_is_compared(evidence_of, relation, users):
     claim = f"pure(epsilon=1, relation={relation})"
-    found = check(Request(evidence_of("noisy", *users, "--data", "[0, 1, 0, 3]", claim=claim))).found
+    found = check(Request(evidence_of("noisy", *users, "--data", "[0, 1, 0, 3]", claim=claim))).verification
     assert_partly_compared(found, reason=OWN_CODE)
     assert found.verdict == "FAIL"
 
@@ -85,7 +85,7 @@ def test_evidence_of_an_algorithm_on_a_given_pair_is_compared(evidence_of, tmp_p
     rewards[3] = 1.0
     np.save(tmp_path / "b.npy", rewards)
     pair = ("--pair", str(tmp_path / "a.npy"), str(tmp_path / "b.npy"))
-    found = check(Request(evidence_of("own_bandit.py:bandit", *pair, claim=claim, replays=4000))).found
+    found = check(Request(evidence_of("own_bandit.py:bandit", *pair, claim=claim, replays=4000))).verification
     assert_partly_compared(found, reason=OWN_CODE)
     assert (found.verdict == "FAIL") is is_refuted
 

@@ -214,7 +214,7 @@ def _seen_by(path):
     """The first of the three comparisons that refuses the file."""
     for name, more in ((QUICK, {"is_quick": True}), (RUN_AGAIN, {}), (REPLAYED, {"replay": "100%"})):
         try:
-            found = check(Request(path, **more)).found
+            found = check(Request(path, **more)).verification
         except SpecError:
             return name
         if found.is_refused:
@@ -225,9 +225,9 @@ def _seen_by(path):
 def test_the_honest_audit_is_verified(honest, remembering, tmp_path):
     write(tmp_path / "e.npz", honest)
     assert _seen_by(tmp_path / "e.npz") == BELIEVED
-    assert_partly_compared(check(Request(tmp_path / "e.npz", is_quick=True)).found, reason="left out by --quick")
+    assert_partly_compared(check(Request(tmp_path / "e.npz", is_quick=True)).verification, reason="left out by --quick")
     for amount in (None, "100%"):
-        found = check(Request(tmp_path / "e.npz", replay=amount)).found
+        found = check(Request(tmp_path / "e.npz", replay=amount)).verification
         assert found.is_verified, found.not_compared
         assert exit_code(found) == 0
 

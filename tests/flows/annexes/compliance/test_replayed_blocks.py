@@ -282,9 +282,9 @@ def test_an_algorithm_of_ones_own_is_replayed_by_its_spec(tmp_path):
     assert _named(again) == []
     other = made_up(outcome, [name for name in outcome.scores if name.startswith("transcript")])
     assert _named(replayed([other], "100%", load_spec(place))) != []
-    found = check(Request(tmp_path / "e.npz")).found
+    found = check(Request(tmp_path / "e.npz")).verification
     assert_partly_compared(found, reason="own code: repeat the audit")
-    found = check(Request(tmp_path / "e.npz", spec=place)).found
+    found = check(Request(tmp_path / "e.npz", spec=place)).verification
     assert found.is_verified, (found.differences, found.not_compared)
 
 
@@ -292,7 +292,7 @@ def test_own_code_that_was_changed_since_is_refused(tmp_path):
     _, place = _own(tmp_path)
     file = tmp_path / "own_bandit.py"
     file.write_text(file.read_text(encoding="utf-8") + "\n\nMORE = 1\n", encoding="utf-8")
-    found = check(Request(tmp_path / "e.npz", spec=place)).found
+    found = check(Request(tmp_path / "e.npz", spec=place)).verification
     assert {"replayed: code", "replayed: about: code sha256"} <= {*_named(found)}
     assert exit_code(found) == DIFFERS
 

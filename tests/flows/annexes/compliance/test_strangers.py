@@ -91,7 +91,7 @@ def judged(tmp_path):
         place = tmp_path / "b.zip"
         place.write_bytes(content)
         try:
-            found = check(Request(place, **more)).found
+            found = check(Request(place, **more)).verification
         except SpecError as error:
             return UNUSABLE, str(error)
         return exit_code(found), conclude(place, found)
@@ -367,11 +367,11 @@ def test_signature_is_checked_before_anything_else(forger, keys, tmp_path, monke
     bundle = tmp_path / "b.zip"
     for content in (signed, forger.packed()):
         bundle.write_bytes(content)
-        found = check(Request(bundle, replay="1", key=keys / "mine.pub")).found
+        found = check(Request(bundle, replay="1", key=keys / "mine.pub")).verification
         assert exit_code(found) == DIFFERS
         assert {line.what for line in found.differences} == {"signature"}
     bundle.write_bytes(signed[:-1] + (b"1" if signed.endswith(b"0") else b"0"))
-    assert exit_code(check(Request(bundle)).found) == DIFFERS
+    assert exit_code(check(Request(bundle)).verification) == DIFFERS
 
 
 def test_signature_of_the_right_key_is_compared(forger, keys, judged):
@@ -460,7 +460,7 @@ def test_spec_beside_evidence_runs_no_code(forger, tmp_path):
     (folder / "evil.py").write_text(EVIL.format(marker=str(marker)))
     (folder / "spec.yaml").write_text(PLANTED_SPECS["algorithm"])
     (folder / "evidence" / "e.npz").write_bytes(forger.files[forger.evidence])
-    found = check(Request(folder / "evidence" / "e.npz")).found
+    found = check(Request(folder / "evidence" / "e.npz")).verification
     assert exit_code(found) == PARTLY
     assert "its spec names the code 'evil.py:bandit'" in " ".join(found.not_compared)
     assert not marker.exists()
@@ -476,7 +476,7 @@ def test_report_in_a_folder_runs_no_code(forger, tmp_path):
     (tmp_path / "evil.py").write_text(EVIL.format(marker=str(marker)))
     with pytest.raises(SpecError, match="its spec names the code"):
         check(Request(tmp_path / REPORT, replay="1"))
-    assert exit_code(check(Request(tmp_path / REPORT)).found) in (DIFFERS, PARTLY)
+    assert exit_code(check(Request(tmp_path / REPORT)).verification) in (DIFFERS, PARTLY)
     assert not marker.exists()
 
 

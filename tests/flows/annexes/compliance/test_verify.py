@@ -82,7 +82,7 @@ def _last(done):
 
 
 def _named(path):
-    return {line.what for line in check(Request(path)).found.differences}
+    return {line.what for line in check(Request(path)).verification.differences}
 
 
 def test_verified_evidence_ends_with_0_and_a_table(whole):
@@ -103,7 +103,7 @@ def test_verified_evidence_ends_with_0_and_a_table(whole):
 
 
 def test_evidence_without_its_experiment_is_partly_compared_and_ends_with_4(file):
-    found = check(Request(file)).found
+    found = check(Request(file)).verification
     assert_partly_compared(found, reason=NEEDS_ITS_SPEC)
     assert found.compared == ("hashes", "bounds and verdict", "claim")
     done = _verify(file)
@@ -116,7 +116,7 @@ def test_evidence_without_its_experiment_is_partly_compared_and_ends_with_4(file
 
 
 def test_what_quick_leaves_out_is_listed_and_ends_with_4(whole):
-    assert_partly_compared(check(Request(whole, is_quick=True)).found, reason="left out by --quick")
+    assert_partly_compared(check(Request(whole, is_quick=True)).verification, reason="left out by --quick")
     done = _verify(whole, "--quick")
     assert done.exit_code == PARTLY, done.output
     assert "run again" not in done.output
@@ -131,7 +131,7 @@ def test_evidence_that_does_not_keep_its_request_is_partly_compared(rebuilt, tmp
     """The audit is run again all the same, and comes out as stated."""
     made = None if lost is None else {name: value for name, value in rebuilt.provenance.items() if name not in lost}
     write(tmp_path / "e.npz", replace(rebuilt, provenance=made))
-    found = check(Request(tmp_path / "e.npz")).found
+    found = check(Request(tmp_path / "e.npz")).verification
     assert not found.is_refused, found.differences
     assert [line.what for line in found.lines if line.is_ok is None and not line.is_claimed] == ["replayed: request"]
     assert [part.partition(" ")[0] for part in found.not_compared] == ["setting"]
@@ -155,7 +155,7 @@ def test_a_request_that_is_not_that_of_the_audit_is_refused(rebuilt, tmp_path, c
 def test_evidence_of_other_code_is_refused_and_never_compared_less(rebuilt, tmp_path):
     made = {**rebuilt.provenance, "made": {**rebuilt.provenance["made"], "code": "0" * 64}}
     write(tmp_path / "e.npz", replace(rebuilt, about={**rebuilt.about, "code sha256": "0" * 64}, provenance=made))
-    found = check(Request(tmp_path / "e.npz")).found
+    found = check(Request(tmp_path / "e.npz")).verification
     lines = {line.what: line for line in found.lines}
     assert lines["replayed: code"].is_ok is False
     assert lines["replayed: code"].recomputed == "other code: not comparable; verify it with the version that made it"
