@@ -15,7 +15,7 @@ from matplotlib.backend_bases import FigureCanvasBase
 from matplotlib.backends.backend_pgf import RendererPgf
 from matplotlib.textpath import TextPath
 
-from bandana.flows.api.latex import escaped
+from bandana.flows.api.latex_table import escaped
 
 _BEGIN = r"""%% A figure to be read with \input; needs \usepackage{{pgf}}.
 \begingroup%

@@ -5,7 +5,7 @@ import pytest
 
 import bandana
 from bandana.audits.reporting.intervals import mean_interval, paired_interval
-from bandana.flows.api.latex import escaped
+from bandana.flows.api.latex_table import escaped
 
 PRIVATE, TWIN = "adar-ucb tight eps=1", "adar-ucb tight eps=1 without noise"
 ENDINGS = ("pdf", "svg", "png", "pgf")

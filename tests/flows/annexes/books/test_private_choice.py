@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from bandana.flows.annexes.books.bookkeeping.book import BudgetBook
-from bandana.flows.annexes.books.private_choice import choose_privately, mechanism_of
+from bandana.flows.annexes.books.keeper import choose_privately, mechanism_of
 from bandana.flows.folder.settings import DataFolder
 from bandana.flows.own.data import pinned
 from bandana.flows.plan.plan import Plan, cells_of

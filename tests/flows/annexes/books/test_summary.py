@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from bandana.audits.reporting import validate
-from bandana.flows.annexes.books.summary import books_of
+from bandana.flows.annexes.books.keeper import books_of
 from bandana.flows.folder.settings import DataFolder
 from bandana.flows.folder.store import Store
 from bandana.flows.own.data import pinned
