@@ -36,11 +36,11 @@ class Mistake(NamedTuple):
     """
 
     path: str
-    value: Any
+    value: object
     reason: str
 
 
-def first_mistake(kind: Any, document: object) -> Mistake | None:
+def first_mistake(kind: type, document: object) -> Mistake | None:
     """Finds the first place, in order of JSON paths, where a document differs from its type; None if it has that type."""
     try:
         _adapter(kind).validate_python(document)
@@ -49,7 +49,7 @@ def first_mistake(kind: Any, document: object) -> Mistake | None:
     return None
 
 
-def json_schema(kind: Any) -> dict[str, Any]:
+def json_schema(kind: type) -> dict[str, Any]:
     """The JSON schema of a type of documents.
 
     Args:
@@ -63,7 +63,7 @@ def json_schema(kind: Any) -> dict[str, Any]:
 
 
 @cache
-def _adapter(kind: Any) -> TypeAdapter[Any]:
+def _adapter(kind: type) -> TypeAdapter[Any]:
     return TypeAdapter(kind)
 
 

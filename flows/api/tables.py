@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -30,7 +29,7 @@ def frame(cells: Sequence[Cell], summaries: Mapping[str, Summary], audits: Mappi
     rows = []
     for cell in cells:
         summary = summaries[cell.name]
-        row: dict[str, Any] = {
+        row: dict[str, object] = {
             "cell": cell.name,
             "environment": cell.environment.label,
             "algorithm": cell.entry.name,
@@ -91,7 +90,7 @@ def _regret_names() -> list[str]:
     return ["regret", "regret_low", "regret_high", "regret_q10", "regret_q50", "regret_q90", "caution"]
 
 
-def _regret(cell: Cell, summary: Summary) -> dict[str, Any]:
+def _regret(cell: Cell, summary: Summary) -> dict[str, object]:
     if not cell.environment.shows("regret"):
         return {**dict.fromkeys(_regret_names()[:-1], np.nan), "caution": "regret is withheld: the data are private"}
     ends = [float(summary[name][-1]) for name in CURVES]
@@ -103,7 +102,7 @@ def _value_names() -> list[str]:
     return [*names, "value_effective_rounds"]
 
 
-def _values(cell: Cell, summary: Summary) -> dict[str, Any]:
+def _values(cell: Cell, summary: Summary) -> dict[str, object]:
     """Value of the final policy by logged data; nothing elsewhere."""
     values = summary["values"] if cell.environment.shows("regret") else {}
     if not values:
@@ -120,9 +119,9 @@ def _privacy_names() -> list[str]:
     return [f"{quantity}_{name}" for quantity in ("mu", "epsilon") for name in _NUMBERS]
 
 
-def _privacy(cell: Cell, summary: Summary, audit: AuditEntry | None) -> dict[str, Any]:
+def _privacy(cell: Cell, summary: Summary, audit: AuditEntry | None) -> dict[str, object]:
     """Claimed, accounted over the whole horizon, and measured by the audit; missing for what is not private."""
-    numbers: dict[str, Any] = {**dict.fromkeys(_privacy_names(), np.nan), "delta": np.nan, "verdict": None}
+    numbers: dict[str, object] = {**dict.fromkeys(_privacy_names(), np.nan), "delta": np.nan, "verdict": None}
     if not cell.is_private:
         return numbers
     numbers["delta"] = cell.spec.audit.delta

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable, Sequence
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from bandana.audits.contents import numbers_sha256
 from bandana.audits.documents.audit import AuditEntry
@@ -176,7 +176,7 @@ def rendered(document: Document, kind: str) -> bytes:
 def track(
     document: Report,
     suite: str,
-    params: dict[str, Any],
+    params: dict[str, object],
     made: Sequence[provenance.Record | None],
     artifacts: list[Path],
     tracker: Tracker,

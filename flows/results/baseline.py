@@ -156,7 +156,7 @@ def _facts_of(cell: Cell, store: Store) -> CellFacts:
     )
 
 
-def _setting(cell: Cell) -> dict[str, Any]:
+def _setting(cell: Cell) -> dict[str, object]:
     """Settings that a cell's numbers depend on, but for code and seeds; of private rows not even a hash."""
     about = cell.environment.facts()
     is_private = about.pop("content", None) is not None

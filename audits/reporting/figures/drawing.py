@@ -25,7 +25,9 @@ from bandana.audits.reporting.numbers import number, power_of_ten
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
+    from matplotlib.ticker import MaxNLocator
 
 P = ParamSpec("P")
 Band = tuple[ArrayLike, ArrayLike, ArrayLike]
@@ -155,7 +157,7 @@ def _svg(draw: Callable[[Figure], None], width: float, height: float) -> str:
     return text[text.index("<svg") :]
 
 
-def few_ticks(count: int) -> Any:
+def few_ticks(count: int) -> MaxNLocator:
     """Tick locator with about so many round numbers."""
     from matplotlib.ticker import MaxNLocator
 
@@ -205,7 +207,7 @@ def limit_levels(axes: Axes, levels: Sequence[float], room: float, marked: Seque
         log_ticks(axes.xaxis)
 
 
-def log_ticks(axis: Any) -> None:
+def log_ticks(axis: Axis) -> None:
     """Sets ticks at powers of ten on a logarithmic axis."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
@@ -214,7 +216,7 @@ def log_ticks(axis: Any) -> None:
     axis.set_minor_formatter(NullFormatter())
 
 
-def number_ticks(axis: Any, count: int | None = None) -> None:
+def number_ticks(axis: Axis, count: int | None = None) -> None:
     """Writes the ticks of an axis as numbers; about `count` round ones, if given."""
     if count is not None:
         axis.set_major_locator(few_ticks(count))
