@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from functools import partial
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import Field, PrivateAttr, ValidationInfo, field_validator, model_validator
 
@@ -16,17 +16,12 @@ from bandana.algorithms.parameters import Kind, Parameter
 from bandana.algorithms.problem import CONTEXTUAL, FINITE, KERNEL, LINEAR, LINEAR_MDP, MIXTURE, POOLED, Problem
 from bandana.algorithms.protocol import Algorithm
 from bandana.audits.claims import KINDS, ClaimError, parse, split_pair
-from bandana.audits.own import conformance, white_box
-from bandana.audits.own.conformance import ProtocolError
+from bandana.audits.own import conformance
 from bandana.flows.own.code import OwnCodeError, OwnObject, is_factory
-from bandana.flows.own.trial import load, try_out
+from bandana.flows.own.trial import load
 from bandana.flows.texts.effort import Replays
 from bandana.flows.texts.fields import Labelled, OneOrSeveral, Scalar
-from bandana.flows.texts.mistakes import SpecError
 from bandana.privacy_core import Guarantee
-
-if TYPE_CHECKING:
-    from bandana.flows.plan.cells import Cell
 
 FAMILY = "own"
 _EVERY_KIND = (FINITE, LINEAR, CONTEXTUAL, KERNEL, POOLED, MIXTURE, LINEAR_MDP)
@@ -142,41 +137,6 @@ class OwnAlgorithmSpec(Labelled):
     def given_parameters(self) -> tuple[str, ...]:
         """Names of the parameters that the spec gives."""
         return tuple(self.parameters)
-
-    def check(self, cell: Cell) -> None:
-        """Watches what the file makes for a cell play what audits replay, before any work starts.
-
-        Raises:
-          SpecError: it cannot be built for this environment, breaks the protocol, or makes a claim that its releases are not
-            made for.
-        """
-        environment, seed = cell.environment, cell.spec.seed
-        table, field = environment.audit_table(), "file"
-
-        def watch() -> None:
-            with self._code.blamed(ClaimError, ProtocolError):
-                self._check_size(cell)
-                algorithm = cell.entry.build(environment.in_audit(cell.entry, cell.settings))
-                conformance.check(algorithm, table, seed)
-                if cell.is_private:
-                    white_box.check_scope(algorithm, table, cell.claim(), seed)
-
-        try:
-            try_out(watch, f"{self._code.label}, while it was checked,")
-        except ClaimError as error:
-            field, words = "claim", str(error)
-        except (OwnCodeError, ProtocolError) as error:
-            words = str(error)
-        else:
-            return
-        raise SpecError(f"{self._where}algorithms: {field} of {cell.name} on {environment.label}: {words}")
-
-    def _check_size(self, cell: Cell) -> None:
-        algorithm, wanted = cell.algorithm(), cell.environment.n_actions
-        conformance.check_members(algorithm)
-        if algorithm.n_actions != wanted:
-            named = "let it use n_actions" if is_factory(self._code.load()) else "name its class, which is given n_actions"
-            raise ProtocolError(f"it has {algorithm.n_actions} actions, the environment {wanted}: {named}")
 
     def _grid(self) -> list[dict[str, Any]]:
         return [dict(zip(self.parameters, values, strict=True)) for values in product(*self.parameters.values())]

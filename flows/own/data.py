@@ -14,21 +14,16 @@ import secrets
 import tempfile
 import time
 from collections import OrderedDict
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import NamedTuple, Protocol, Self, TypeVar
 
 from bandana.flows.keys.content import content_key
 from bandana.flows.own.code import check_allowed
 from bandana.flows.texts.mistakes import SpecError
-
-if TYPE_CHECKING:
-    from bandana.flows.problems.data_files import DataFileSpec
-    from bandana.flows.spec.spec import Spec
-
-    Bound = TypeVar("Bound", bound=DataFileSpec)
 
 SECRET = "secret"
 """Name of the secret's file in a data folder."""
@@ -45,6 +40,43 @@ class Pin(NamedTuple):
     """Where the secret of the HMAC lies."""
 
 
+class OwnFile(Protocol):
+    """A user's file of data, as a spec names it; see `bandana.flows.problems.data_files.DataFileSpec`."""
+
+    @property
+    def path(self) -> Path:
+        """Place of the file."""
+
+    @property
+    def shows_values(self) -> bool:
+        """True if its rows are public."""
+
+    @property
+    def pin(self) -> Pin | None:
+        """Content that a run plays on; None before it began."""
+
+    def with_pin(self, pin: Pin) -> Self:
+        """The same, bound to a content."""
+
+
+class _Environment(Protocol):
+    def pinned(self, secret: Path, *, makes_secret: bool) -> Self:
+        """The same, bound to the present content of its file."""
+
+
+class _Spec(Protocol):
+    @property
+    def environment(self) -> Sequence[_Environment]:
+        """Environments of the experiment."""
+
+    def model_copy(self, *, update: Mapping[str, object]) -> Self:
+        """The same with other fields."""
+
+
+Bound = TypeVar("Bound", bound=OwnFile)
+Pinned = TypeVar("Pinned", bound=_Spec)
+
+
 class _Held(NamedTuple):
     """A file's content, and how the file looked when it was read."""
 
@@ -55,7 +87,7 @@ class _Held(NamedTuple):
 _HELD: OrderedDict[tuple[Path, Pin], _Held] = OrderedDict()
 
 
-def pinned(spec: Spec, root: Path, *, makes_secret: bool = True) -> Spec:
+def pinned(spec: Pinned, root: Path, *, makes_secret: bool = True) -> Pinned:
     """The spec, its files bound to their present content: whatever plays it later plays that content or fails.
 
     A spec that is bound already stays as it is, so that all steps of a run work on one content.
@@ -86,7 +118,7 @@ def bound(item: Bound, place: Path, *, makes_secret: bool) -> Bound:
     return pinned
 
 
-def content_of(item: DataFileSpec) -> tuple[bytes, str]:
+def content_of(item: OwnFile) -> tuple[bytes, str]:
     """The file's content and its digest: SHA-256 of a public file, an HMAC of a private one.
 
     Raises:
@@ -108,7 +140,7 @@ def rows_key(pin: Pin) -> bytes:
     return hmac.digest(_secret_of(pin.secret, is_made=False), b"rows", "sha256") if pin.secret.exists() else b""
 
 
-def check_unchanged(item: DataFileSpec) -> None:
+def check_unchanged(item: OwnFile) -> None:
     """Checks once more that a pinned file is what was played; it is read again only if it looks otherwise.
 
     Raises:
@@ -123,22 +155,22 @@ def check_unchanged(item: DataFileSpec) -> None:
         _hold(item.path, item.pin, now)
 
 
-def _check(item: DataFileSpec, content: bytes) -> None:
+def _check(item: OwnFile, content: bytes) -> None:
     assert item.pin is not None
     secret = b"" if _is_public(item) else _secret_of(item.pin.secret, is_made=False)
     if not hmac.compare_digest(_digest(item, content, secret), item.pin.digest):
         raise SpecError(f"environment.path: {item.path} changed while the run played it; run again")
 
 
-def _is_public(item: DataFileSpec) -> bool:
-    return "values" in item.public
+def _is_public(item: OwnFile) -> bool:
+    return item.shows_values
 
 
-def _digest(item: DataFileSpec, content: bytes, secret: bytes) -> str:
+def _digest(item: OwnFile, content: bytes, secret: bytes) -> str:
     return content_key(content.hex()) if _is_public(item) else hmac.new(secret, content, sha256).hexdigest()
 
 
-def _read(item: DataFileSpec) -> _Held:
+def _read(item: OwnFile) -> _Held:
     check_allowed(f"environment.path: {item.path}")
     try:
         if item.path.exists() and not item.path.is_file():  # a device or a pipe may never end
@@ -152,7 +184,7 @@ def _read(item: DataFileSpec) -> _Held:
         raise SpecError(f"environment.path: {item.path} cannot be read: {error}") from error
 
 
-def _looks(item: DataFileSpec) -> tuple[int, ...] | None:
+def _looks(item: OwnFile) -> tuple[int, ...] | None:
     try:
         return _looks_of(item.path.stat())
     except OSError:

@@ -7,7 +7,12 @@ from typing import TYPE_CHECKING
 
 from bandana.algorithms.entry import Entry, Settings
 from bandana.algorithms.problem import LINEAR_MDP, MIXTURE, Problem
+from bandana.audits.claims import ClaimError
+from bandana.audits.own import conformance, white_box
+from bandana.audits.own.conformance import ProtocolError
 from bandana.flows.own.algorithms import OwnAlgorithmSpec
+from bandana.flows.own.code import OwnCodeError, OwnObject, is_factory
+from bandana.flows.own.trial import try_out
 from bandana.flows.problems.environment import Environment, EnvironmentFields
 from bandana.flows.texts.mistakes import SpecError
 
@@ -82,5 +87,42 @@ def check_own(item: OwnAlgorithmSpec, cells: Sequence[Cell]) -> None:
     for cell in cells:
         key = (cell.spec.name, cell.key)
         if key not in _CHECKED:
-            item.check(cell)
+            _check_protocol(item, cell)
             _CHECKED.add(key)
+
+
+def _check_protocol(item: OwnAlgorithmSpec, cell: Cell) -> None:
+    """Watches what a user's file makes for a cell play what audits replay.
+
+    Raises:
+      SpecError: it cannot be built for this environment, breaks the protocol, or makes a claim that its releases are not
+        made for.
+    """
+    environment, seed = cell.environment, cell.spec.seed
+    table, field = environment.audit_table(), "file"
+
+    def watch() -> None:
+        with item.code.blamed(ClaimError, ProtocolError):
+            _check_size(item.code, cell)
+            algorithm = cell.entry.build(environment.in_audit(cell.entry, cell.settings))
+            conformance.check(algorithm, table, seed)
+            if cell.is_private:
+                white_box.check_scope(algorithm, table, cell.claim(), seed)
+
+    try:
+        try_out(watch, f"{item.code.label}, while it was checked,")
+    except ClaimError as error:
+        field, words = "claim", str(error)
+    except (OwnCodeError, ProtocolError) as error:
+        words = str(error)
+    else:
+        return
+    raise SpecError(f"{item.where}algorithms: {field} of {cell.name} on {environment.label}: {words}")
+
+
+def _check_size(code: OwnObject, cell: Cell) -> None:
+    algorithm, wanted = cell.algorithm(), cell.environment.n_actions
+    conformance.check_members(algorithm)
+    if algorithm.n_actions != wanted:
+        named = "let it use n_actions" if is_factory(code.load()) else "name its class, which is given n_actions"
+        raise ProtocolError(f"it has {algorithm.n_actions} actions, the environment {wanted}: {named}")

@@ -41,6 +41,11 @@ class DataFileSpec(EnvironmentFields):
         return self.path
 
     @property
+    def shows_values(self) -> bool:
+        """True if its rows are public."""
+        return "values" in self.public
+
+    @property
     def pin(self) -> Pin | None:
         """The content that this run plays on; None before it began."""
         return self._pin

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import reduce
 from operator import or_
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Protocol
 
 from pydantic import Field
 
@@ -21,7 +22,7 @@ from bandana.flows.problems import (
     tabular,
 )
 from bandana.flows.problems import own as own_environments
-from bandana.flows.problems.environment import Classes, Environment, EnvironmentFields
+from bandana.flows.problems.environment import Classes, Environment, EnvironmentFields, Setting
 
 __all__ = ["Environment", "EnvironmentSpec", "environment_of", "environments_of"]
 CLASSES: Classes = {
@@ -38,18 +39,28 @@ CLASSES: Classes = {
     **logged_data.CLASSES,
 }
 if TYPE_CHECKING:
-    from bandana.flows.spec.spec import Spec
-
     EnvironmentSpec = EnvironmentFields
 else:
     EnvironmentSpec = Annotated[reduce(or_, CLASSES), Field(discriminator="kind")]
 
 
-def environment_of(spec: Spec, item: EnvironmentFields) -> Environment[EnvironmentFields]:
+class Experiment(Protocol):
+    """A spec, as environments know it."""
+
+    @property
+    def setting(self) -> Setting:
+        """The part that all environments know."""
+
+    @property
+    def environment(self) -> Sequence[EnvironmentFields]:
+        """Environments, in the order of the file."""
+
+
+def environment_of(spec: Experiment, item: EnvironmentFields) -> Environment[EnvironmentFields]:
     """An environment of a spec."""
     return CLASSES[type(item)](spec.setting, item)
 
 
-def environments_of(spec: Spec) -> list[Environment[EnvironmentFields]]:
+def environments_of(spec: Experiment) -> list[Environment[EnvironmentFields]]:
     """Every environment of a spec, in the order of the file."""
     return [environment_of(spec, item) for item in spec.environment]
