@@ -20,11 +20,11 @@ ROOT = Path(__file__).resolve().parents[1]
 PRODUCT = ("flows", "privacy_core", "algorithms", "audits")
 ANNEXES = "flows/annexes"
 FAMILIES = (
-    "algorithms/bandits/", "algorithms/rl/", "algorithms/rkhs/", "algorithms/mdp/", "algorithms/environments/",
-    "audits/faults/", "flows/problems/",
+    "algorithms/bandits/", "algorithms/rl/", "algorithms/rkhs/", "algorithms/mdp/", "algorithms/papers/",
+    "algorithms/environments/", "audits/faults/", "flows/problems/",
 )  # fmt: skip
-"""A family of algorithms is a folder, with its planted faults in a file and the mathematics that only such families stand
-on; a kind of problem is a file of its data and a file of its fields. Of both one reads those at hand."""
+"""A family of algorithms is a folder, with its planted faults in a file, and the mathematics and printed formulas that only
+such families stand on; a kind of problem is a file of its data and a file of its fields. Of both one reads those at hand."""
 SHARED = {
     "algorithms/environments": ("data_sets", "tables", "contexts", "episodes", "drawn", "answers_numba"),
     "audits/faults": (
