@@ -44,6 +44,7 @@ class Summary(TypedDict):
       mu_spent: of the releases before each round of the grid; `mu` and `pure` are those of the whole run.
       user_mu: as `mu`, of a user with all records.
       outcomes: see `decisions.outcomes`.
+      numbers: (n_reps,) each, what blocks hold as arrays `number/NAME`.
       made: provenance of each block.
     """
 
@@ -60,11 +61,14 @@ class Summary(TypedDict):
     noise: str
     values: dict[str, Any]
     outcomes: Outcomes | None
+    numbers: dict[str, FloatArray]
     decision: Decision | None
     made: list[Record | None]
     provenance: ReportProvenance
 
 
+NUMBER = "number/"
+"""Beginning of the names of a block's arrays that hold one number a replicate."""
 CURVES: tuple[Literal["mean", "low", "high"], ...] = ("mean", "low", "high")
 
 
@@ -92,6 +96,11 @@ def summarize_cell(cell: Cell, store: Store) -> Summary:
         "noise": results[0][1]["noise"],
         "values": cell.environment.policy_values([arrays["policy"] for arrays, _ in results if "policy" in arrays]),
         "outcomes": decided,
+        "numbers": {
+            name.removeprefix(NUMBER): np.concatenate([arrays[name] for arrays, _ in results])
+            for name in results[0][0]
+            if name.startswith(NUMBER)
+        },
         "decision": decisions(cell, decided),
         "provenance": provenance.summary(("blocks", described) for described in made),
         "made": made,
