@@ -71,11 +71,18 @@ def summarize(outcome: Outcome, about: Mapping[str, Any]) -> Any:
             "noise_finding": outcome.noise_finding or (None if inner is None else inner.noise_finding),
         },
         "controls": [_control(control) for control in outcome.all_controls],
+        "rounds": _rounds(outcome),
         "tradeoff": _tradeoff(outcome),
         "coverage": list(outcome.coverage_lines),
         "verdict": outcome.verdict.value,
         "reasons": list(outcome.reasons),
     }
+
+
+def _rounds(outcome: Outcome) -> dict[str, int] | None:
+    """Rounds that were replayed and walked."""
+    coverage = outcome.coverage
+    return None if coverage is None or coverage.words else {"replayed": coverage.rounds, "walked": coverage.walked}
 
 
 def _view(outcome: Outcome) -> str:

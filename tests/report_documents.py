@@ -141,6 +141,7 @@ def audit(label="tight eps=1", mu=1.0, verdict="PASS"):
         ],
         "power": power(),
         "tradeoff": tradeoff(mu, 0.99 * mu),
+        "rounds": {"replayed": 64, "walked": 1000},
         "coverage": ["covered: every record of 64 rounds"],
         "verdict": verdict,
         "reasons": ["claimed >= accounted >= measured", "all 2 planted faults were caught at the same effort"],
@@ -294,6 +295,7 @@ def black_box(label="their_bandit.py:play"):
         "controls": [control("reward-echoed", fault, 3.41, expected=["sampling"])],
         "power": power(1.62, "divergence of order 2"),
         "tradeoff": None,
+        "rounds": None,
         "coverage": ["covered: 2 pairs of data sets, those of the bounds below"],
         "verdict": "NOT REFUTED",
         "reasons": ["claimed >= measured, in the actions alone; a function shows no ledger to account"],
@@ -489,7 +491,7 @@ def make(audits=None):
     cells = [cell("ucb", None, 90.0), cell("private 1", 1.0, 200.123456)]
     made = {"blocks": 4, "audits": len(audits), **provenance()}
     return {
-        "schema": "bandana/report/11",
+        "schema": "bandana/report/12",
         "kind": "experiment",
         "title": "A title",
         "description": "Reminders, on two arms",

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from bandana.audits.documents.counterexample import Counterexample
-from bandana.audits.documents.fields import AtLeast2, Count, Document, Factor, NonNegative, Probability, Share, Text
+from bandana.audits.documents.fields import AtLeast2, Count, Document, Factor, NonNegative, Probability, Share, Size, Text
 from bandana.audits.documents.provenance import Provenance
 
 QuantityName = Annotated[
@@ -163,6 +163,15 @@ class Tradeoff(Document):
     mu_lower: Annotated[NonNegative | None, "The mu of `lower_bound`, no unit; null: none."]
 
 
+class Rounds(Document):
+    """Rounds, or episodes, that an audit reached; null: it is of a release, or a violation came before they were counted."""
+
+    replayed: Annotated[Size, "Rounds of each replay."]
+    walked: Annotated[
+        Count, "Rounds of the benchmark's whole horizon that both sides played without replays; 0: replays are all there is."
+    ]
+
+
 class _Measured(Document):
     """A claim, what we account for, and what we measured."""
 
@@ -184,6 +193,7 @@ class _Measured(Document):
     measurement: Measurement
     deterministic: Deterministic
     controls: Annotated[list[Control], "Planted faults, audited at the same effort."]
+    rounds: Rounds | None
 
 
 class AuditEntry(_Measured):

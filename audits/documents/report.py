@@ -158,7 +158,7 @@ class Evidence(Document):
 class Report(Document):
     """Content of a report on an experiment, on one audit, or on the catalog."""
 
-    schema: Annotated[Literal["bandana/report/11"], "Version of this format."]
+    schema: Annotated[Literal["bandana/report/12"], "Version of this format."]
     kind: Annotated[
         Literal["experiment", "audit", "catalog"], "Subject of the report: an experiment, one audit, or the whole catalog."
     ]

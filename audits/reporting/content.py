@@ -38,6 +38,7 @@ from bandana.audits.reporting.sections.label import TRUST, label
 from bandana.audits.reporting.sections.measurement import measurement
 from bandana.audits.reporting.sections.power import power
 from bandana.audits.reporting.sections.regret_details import regret_details
+from bandana.audits.reporting.sections.rounds import reach
 from bandana.audits.reporting.sections.strength import is_secure, promise_of, strength_line, strength_of
 from bandana.audits.reporting.sections.summary import glossary, main_number, summary
 from bandana.audits.reporting.sections.utility import utility
@@ -132,7 +133,8 @@ def headline(document: Report) -> tuple[str, str]:
     rated = strength_line(document)
     passed = "good" if rated is not None and rated[0] == "good" else "quiet"
     tone = {"FAIL": "bad", "INCONCLUSIVE": "unsure"}.get(worst, passed)
-    return tone, f"{total} audit{'s' if total > 1 else ''}: {verdicts}.{more}"
+    rounds = f" {words}" if (words := reach(document)) else ""
+    return tone, f"{total} audit{'s' if total > 1 else ''}: {verdicts}.{more}{rounds}"
 
 
 def strength(document: Report) -> dict[str, str] | None:

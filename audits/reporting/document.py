@@ -20,7 +20,7 @@ from bandana.audits.reporting.kinds import KINDS, Contradiction, Document, Kind
 REGRET = ("mean", "low", "high", "final_mean", "final_low", "final_high", "final_quantiles")
 """Fields that are null in a cell whose regret is withheld."""
 TOLERANCE = 1e-6  # relative: two ways to compute one number may differ by rounding
-REPORT = "bandana/report/11"
+REPORT = "bandana/report/12"
 
 
 def kind_of(document: Document) -> Kind[Any]:

@@ -58,7 +58,7 @@ def document(
     """
     made = provenance.summary(("audits", entry["provenance"]) for entry in audits)
     return {
-        "schema": "bandana/report/11",
+        "schema": "bandana/report/12",
         "kind": kind,
         "title": title,
         "description": "",

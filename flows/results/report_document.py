@@ -64,7 +64,7 @@ def assemble(plan: Plan, spec_text: str, store: Store) -> Report:
     results = sorted(store.path(BENCHMARK, block.key) for cell, block in blocks if cell.environment.shows("regret"))
     hashed = evidence + [(path, f"results/{BENCHMARK}/{path.name}") for path in results]
     return {
-        "schema": "bandana/report/11",
+        "schema": "bandana/report/12",
         "kind": "experiment",
         "title": spec.title or spec.name,
         "description": spec.description,

@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple
 from bandana.audits.documents.report import Report
 from bandana.audits.reporting.blocks import Block, Cell, badge, heading, link, paragraph, table_block
 from bandana.audits.reporting.numbers import NONE
+from bandana.audits.reporting.sections.rounds import is_whole
 from bandana.audits.reporting.sections.strength import is_secure, on_private_data, promises
 
 ANSWERED, DECLARED, NOT_COVERED = "answered", "declared", "not covered"
@@ -150,6 +151,14 @@ def _all_runs(document: Report) -> _Answer:
     return ANSWERED, "A budget book adds up all runs." if booked else "No run here reads private data.", "label"
 
 
+def _power(document: Report) -> _Answer:
+    if not document["audits"]:
+        return NOT_COVERED, "No audit was run: run `bandana audit`.", ""
+    if document["kind"] != "catalog" and not is_whole(document):
+        return NOT_COVERED, "Later rounds were not seen.", "label"
+    return ANSWERED, "The smallest detectable fault.", "controls"
+
+
 def _noise(document: Report) -> _Answer:
     if is_secure(document):
         return ANSWERED, "Discrete noise, cryptographic generator.", "label"
@@ -212,7 +221,7 @@ _QUESTIONS: tuple[tuple[str, str, Callable[[Report], _Answer]], ...] = (
     ),
     ("Composition of runs", "Are all runs on the same people added up?", _all_runs),
     ("Implementation", "Does the code do what was proved?", _if_audited("Replays, searches, planted faults.", "audits")),
-    ("Power of the tests", "Could the tests have found a fault?", _if_audited("The smallest detectable fault.", "controls")),
+    ("Power of the tests", "Could the tests have found a fault?", _power),
     ("Noise", "Is it safe in its last bits, and its seed secret?", _noise),
     ("Side channels", "Do running time, memory or errors reveal data?", _never("Not measured: treat both as visible.")),
     ("Unprotected quantities", "What is published without noise?", _unprotected),

@@ -27,6 +27,7 @@ from bandana.audits.reporting.blocks import (
     verdict_badge,
 )
 from bandana.audits.reporting.numbers import NONE, number, unit_of
+from bandana.audits.reporting.sections.rounds import reach
 from bandana.audits.reporting.sections.strength import (
     SOURCES,
     Promise,
@@ -160,6 +161,7 @@ def _facts(document: Report, made: list[Promise]) -> list[tuple[str, str]]:
         ("δ and people", _expected(made, people)),
         ("One run or many", _runs(document)),
         ("All runs together", _together(document)),
+        ("Rounds audited", reach(document)),
         ("Noise", _noise(document)),
         ("Who", _who(document)),
         ("Code", _code(document)),

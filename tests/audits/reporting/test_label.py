@@ -110,8 +110,9 @@ def test_the_label_names_everything_a_reviewer_asks_first():
     found = facts_of(render_html(make(audits=[audit() | {"tradeoff": None}])), "label")
     assert list(found) == [
         "What", "Whose data", "Unit of privacy", "Users who return", "Trust model", "Number of people", "δ and people",
-        "One run or many", "Noise", "Who", "Code", "When",
+        "One run or many", "Rounds audited", "Noise", "Who", "Code", "When",
     ]  # fmt: skip
+    assert found["Rounds audited"] == "Replayed 64 of 1,000 rounds; walked 1,000 of 1,000."
     assert found["What"] == "Reminders, on two arms. Private algorithms: adar-ucb."
     assert "simulated" in found["Whose data"]
     assert found["Unit of privacy"].startswith("One reward (one round); neighbors: replace one reward.")
@@ -283,3 +284,14 @@ def test_a_promise_to_users_says_so():
     assert "a user has up to 4 records, 8 or more records apart (declared). The promise covers all records of a user" in page
     assert "Warning: ids repeat" not in page
     assert "A person with k records" not in page
+
+
+def test_rounds_that_no_audit_reached_are_not_called_covered():
+    short = audit() | {"rounds": {"replayed": 64, "walked": 0}}
+    page = render_html(make(audits=[short]))
+    assert facts_of(page, "label")["Rounds audited"] == "Replayed 64 of 1,000 rounds; walked 64 of 1,000."
+    assert "1 PASS. Replayed 64 of 1,000 rounds" in words_of(page)
+    (power,) = [item for item in items(make(audits=[short])) if item.topic == "Power of the tests"]
+    assert (power.state, power.answer) == (NOT_COVERED, "Later rounds were not seen.")
+    (whole,) = [item for item in items(make(audits=[audit()])) if item.topic == "Power of the tests"]
+    assert whole.state == ANSWERED

@@ -70,7 +70,7 @@ def test_accepts_a_document_read_back_from_json():
         (("benchmark", "cells", 0), "final_mean", math.nan, r"cells\[0\]\.final_mean: nan is not finite"),
         (("audits", 0), "delta", "small", r"\$\.audits\[0\]\.delta: 'small' must be of type number"),
         (("environments", 0), "extra", 1, r"\$\.environments\[0\]: .* unknown properties extra"),
-        ((), "schema", "bandana/report/1", r"\$\.schema: 'bandana/report/1' must be 'bandana/report/11'"),
+        ((), "schema", "bandana/report/1", r"\$\.schema: 'bandana/report/1' must be 'bandana/report/12'"),
         ((), "created", "yesterday", r"\$\.created: 'yesterday' must be an ISO 8601"),
         ((), "created", "2026-11-21T02:00:00", r"\$\.created: .* with an offset"),
         (("provenance",), "began", "yesterday", r"\$\.provenance\.began: 'yesterday' must be an ISO 8601"),

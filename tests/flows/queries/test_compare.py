@@ -47,7 +47,7 @@ def test_a_run_is_a_suite_a_folder_or_a_file(data, tmp_path):
         ("[]", "is not a report of a run: its schema is None"),
         ('{"schema": "bandana/comparison/1"}', "is not a report of a run: its schema is 'bandana/comparison/1'"),
         ('{"schema": "bandana/report/2"}', "was written by another version of Bandana .* run `bandana report`"),
-        ('{"schema": "bandana/report/11"}', r"is not a valid report: \$: .* lacks the properties kind"),
+        ('{"schema": "bandana/report/12"}', r"is not a valid report: \$: .* lacks the properties kind"),
     ],
 )
 def test_what_is_not_a_report_is_refused(tmp_path, content, words):

@@ -320,7 +320,7 @@ def test_pages_spec_and_verifier_are_those_that_the_report_gives(file, change, w
 
 def test_an_older_report_is_refused_and_not_compared_in_fewer_fields(file):
     whole = read_bundle(file)
-    for schema in ("bandana/report/9", "bandana/report/12"):
+    for schema in ("bandana/report/9", "bandana/report/13"):
         file.write_bytes(repacked(whole, _edit("report.json", lambda document, to=schema: document.update(schema=to))))
         done = CliRunner().invoke(app, ["verify", str(file), "--json"])
         (line,) = [line for line in json.loads(done.stdout)["lines"] if line["is_ok"] is False]
