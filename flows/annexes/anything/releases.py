@@ -18,7 +18,7 @@ from bandana.flows.annexes.anything.data_sets import read_data
 from bandana.flows.annexes.anything.foreign import frozen
 from bandana.flows.annexes.anything.given_pairs import Given, on_pair, read_claim
 from bandana.flows.annexes.anything.outputs.calls import BrokenSubject, inspect_call
-from bandana.flows.annexes.anything.outputs.encoding import NotEncodable, is_numeric
+from bandana.flows.annexes.anything.outputs.encoding import is_numeric
 from bandana.flows.annexes.anything.own import RELEASE, Loaded
 from bandana.flows.annexes.anything.pairs.neighbors import most_telling, n_records, one_more_or_less, taken, without_users
 from bandana.flows.annexes.anything.pairs.outcome import ReleaseOutcome
@@ -155,7 +155,7 @@ def _audit_samples(request: ReleaseRequest, places: tuple[Path, Path], claim: Cl
         outcome = examine(
             Samples(sides[0], sides[1]), claim.stated, confidence=request.confidence, seed=request.seed, shuffled=True
         )
-    except (BrokenSubject, NotEncodable) as error:
+    except BrokenSubject as error:
         raise SpecError(f"--samples: {error}") from error
     loaded = Loaded(RELEASE, None, places[0], f"{places[0].stem}-against-{places[1].stem}", "")
     return _audited(loaded, request, claim, outcome, making, "")

@@ -24,6 +24,7 @@ from bandana.audits.replays.classifiers import with_signs
 from bandana.audits.replays.measure import rounded
 from bandana.flows.annexes.anything.outputs.bounds import (
     LEAST,
+    SEEN,
     WARY,
     Contender,
     check_order,
@@ -147,7 +148,6 @@ def examine(
 
     Raises:
       BrokenSubject: too few samples, or runs that depend on each other.
-      NotEncodable: see `Encoder.learn`.
     """
     n = min(len(samples.data), len(samples.neighbor))
     if n < LEAST_RUNS:
@@ -158,13 +158,11 @@ def examine(
     sides = [_ordered(side, n, seed + i if shuffled else None) for i, side in enumerate((samples.data, samples.neighbor))]
     first = math.ceil(_LEARN * n)
     second = first + max(LEAST, math.ceil(_CHOOSE * n))
-    encoder = Encoder.learn(joined([side[:first] for side in sides]))
+    encoder = Encoder.learn(sides[0][:first], sides[1][:first])
     tables = [encoder.table(side) for side in sides]
     if all(is_numeric(side) and np.isnan(table).all() for side, table in zip(sides, tables, strict=True)):
         raise BrokenSubject("every output is NaN: return numbers, labels or text")
-    notes = samples.notes
-    if all((table == tables[0][0]).all() for table in tables):
-        notes = (*notes, "every output is the same: nothing depends on the data, or on the noise")
+    notes = (*_constant(tables), *samples.notes)
     parts = slice(first), slice(first, second), slice(second, None)
     taught, held, rest = ([table[part] for table in tables] for part in parts)
     scorers = learn(taught[0], taught[1], seed)
@@ -190,12 +188,33 @@ def examine(
         seed=seed,
         how=samples.how,
         is_cut=samples.is_cut,
-        n_columns=tables[0].shape[1] if encoder.columns is None else len(encoder.columns),
+        n_values=encoder.n_values,
+        unread=unread_of(encoder),
         reach=reach_of(quantity, seed, level, len(scores[0])),
         rarest=rarest_event(quantity, limit, seed, level, n, len(scores[0])),
         notes=notes,
         search=search,
     )
+
+
+def _constant(tables: list[FloatArray]) -> tuple[str, ...]:
+    """A remark where noise changes no output."""
+    kept = [bool(((table == table[0]) | (np.isnan(table) & np.isnan(table[0]))).all()) for table in tables]
+    if not all(kept):
+        return ()
+    if np.array_equal(tables[0][0], tables[1][0], equal_nan=True):
+        return ("every output is the same: nothing depends on the data, or on the noise",)
+    return ("every output on the data set is the same, and so is every output on the neighbor, but another one: no noise",)
+
+
+def unread_of(encoder: Encoder) -> tuple[str, ...]:
+    """What was not read of the outputs, in words."""
+    seldom = [
+        f"{path or 'the output'}: {n} runs had values that no run before had"
+        for path, n in encoder.missed.items()
+        if n > SEEN
+    ]
+    return (*encoder.unread, *seldom)
 
 
 def _promise(method: str, held: list[FloatArray], level: float, parameters: dict[str, Any]) -> float:
@@ -231,7 +250,6 @@ def audit_subject(subject: Subject, stated: Guarantee, effort: Effort, seconds: 
 
     Raises:
       BrokenSubject: see `draw` and `examine`.
-      NotEncodable: see `examine`.
     """
     samples = draw(subject.caller, subject.data, subject.neighbor, effort.replays, effort.seed, seconds)
     samples = replace(samples, how=subject.how or samples.how, notes=(*samples.notes, *subject.notes))
