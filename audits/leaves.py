@@ -12,6 +12,7 @@ import re
 import types
 import weakref
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -50,8 +51,18 @@ class Leaf(NamedTuple):
     is_read: bool = True
 
 
+@dataclass(frozen=True)
+class Walked:
+    """An object that was taken apart elsewhere, such as in another process."""
+
+    parts: list[Leaf]
+
+
 def leaves(value: object, path: str = "") -> Iterator[Leaf]:
     """The leaves of anything: of arrays, containers and text, and of all other objects by their attributes and state."""
+    if isinstance(value, Walked):
+        yield from value.parts
+        return
     walk = _Walk()
     found = walk.parts(value, path)
     yield from islice(found, MOST_LEAVES)

@@ -35,7 +35,7 @@ from bandana.flows.annexes.anything.given_pairs import Given, read_claim
 from bandana.flows.annexes.anything.outputs.calls import BrokenSubject
 from bandana.flows.annexes.anything.pairs.coupling import Coupling, compare_plays
 from bandana.flows.annexes.anything.pairs.neighbors import base_tables, most_telling, replaced_users, users_of
-from bandana.flows.annexes.anything.pairs.release import audit_subject
+from bandana.flows.annexes.anything.pairs.stages import audit_subject
 from bandana.flows.annexes.anything.pairs.subject import on_tables, prepared
 from bandana.flows.folder.settings import is_anonymous
 from bandana.flows.folder.store import write_whole

@@ -43,6 +43,9 @@ class ReleaseOutcome:
       unread: what was not read of the outputs, in words.
       reach: the bound that a release without noise would have given.
       rarest: probability of the rarest output that, coming from one side alone, would have refuted the claim.
+      proofs: what a few runs showed against the claim, without statistics, in words.
+      tried: faults planted in its outputs.
+      differs: how first calls differ from later ones, in words; empty if they do not.
       notes: what a reader should know of the runs.
       frozen: what runs with frozen primitives showed; None where no primitive is priced.
       search: how the neighbor was found, in words; empty where it was given.
@@ -63,6 +66,9 @@ class ReleaseOutcome:
     reach: float
     rarest: float | None
     unread: tuple[str, ...] = ()
+    proofs: tuple[str, ...] = ()
+    differs: str = ""
+    tried: tuple[TriedControl, ...] = ()
     notes: tuple[str, ...] = ()
     frozen: Frozen | None = None
     search: str = ""
@@ -87,12 +93,14 @@ class ReleaseOutcome:
     def caveats(self) -> tuple[str, ...]:
         """Why bounds from fresh seeds say nothing in favor of the claim."""
         seeds = () if self.coupling is None or not self.coupling.finding else (self.coupling.finding,)
-        return (*(f"not all of an output was read: {what}" for what in _some(self.unread)), *seeds)
+        unread = (f"not all of an output was read: {words}" for words in _some(self.unread))
+        missed = (control.missed for control in self.tried if not control.is_caught)
+        return (*((self.differs,) if self.differs else ()), *unread, *seeds, *missed)
 
     @property
     def _broken(self) -> tuple[str, ...]:
-        """What frozen primitives showed against the claim."""
-        return () if self.frozen is None else self.frozen.findings
+        """What was shown against the claim without statistics."""
+        return (*self.proofs, *(() if self.frozen is None else self.frozen.findings))
 
     @property
     def accounted(self) -> float | None:
@@ -107,6 +115,8 @@ class ReleaseOutcome:
         other = "other data sets, records of other values" if self.search else "other pairs"
         if self.coupling is None or not self.coupling.n_seen:
             other += ", generators that the data seed"
+        if self.tried:
+            rarest += f"; {sum(control.is_caught for control in self.tried)} of {len(self.tried)} planted faults caught"
         lines = [
             f"{where}: {self.n_runs} runs a side, {self.how}; {self.n_values} "
             f"value{'s' * (self.n_values != 1)} an output, {'not all' if self.unread else 'all'} read; {rarest}",
@@ -206,7 +216,7 @@ class ReleaseOutcome:
             events=None,
             counterexample=None,
             noise_finding="; ".join(self._broken) or None,
-            controls=tuple(controls),
+            controls=(*controls, *self.tried),
             power=smallest,
             caveats=self.caveats,
             about=about,

@@ -55,6 +55,7 @@ def attribute_of_an_estimator(data, seed):
 @broken(lambda output: output.inner["fit"].coef_[2] > 0.5)
 def attribute_of_an_attribute(data, seed):
     rng = default_rng(seed)
+    coefs = np.array([0, 0, bit(data)]) + 0.01 * rng.normal(size=3)
     return Fitted(noisy(data, rng), inner={"fit": Fitted(0.0, coef_=coefs)})
 
 
