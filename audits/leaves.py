@@ -93,7 +93,7 @@ def remainder(numbers: Any) -> tuple[FloatArray, ...]:
     """What float64 leaves out of an array, of its shape; empty where it leaves out nothing."""
     is_wide = numbers.dtype.kind in "iu" and numbers.dtype.itemsize == 8 and numbers.size
     if is_wide and (numbers.max() > _EXACT or numbers.min() < -_EXACT):
-        return ((numbers % 2**20).astype(np.float64),)
+        return ((numbers % 2**32).astype(np.float64),)
     if numbers.dtype.kind == "f" and numbers.dtype.itemsize > 8:
         return ((numbers - numbers.astype(np.float64)).astype(np.float64),)
     return ()
@@ -153,7 +153,7 @@ class _Walk:
             return
         if isinstance(value, np.ndarray | np.generic):
             if isinstance(value, np.ndarray) and type(value) is not np.ndarray:
-                yield from self._kept(_attributes(value), path)
+                yield from self._kept(attributes(value), path)
         elif type(value) not in _BUILT_IN:
             yield from self._object(value, path)
 
@@ -226,7 +226,7 @@ class _Walk:
         yield Leaf(f"{path}#type", _name(type(value)))
         if _name(type(value)) in _BOOKKEEPING:
             return
-        kept = _attributes(value)
+        kept = attributes(value)
         yield from self._kept(kept, path)
         try:
             reduced = value.__reduce_ex__(4)
@@ -257,7 +257,7 @@ class _Walk:
             yield from self.parts(item, f"{path}.{name}")
 
 
-def _attributes(value: object) -> dict[str, Any]:
+def attributes(value: object) -> dict[str, Any]:
     """What an object keeps: in its dictionary, in slots and, of an exception, its arguments."""
     kept = dict(getattr(value, "__dict__", {}))
     for kind in type(value).__mro__:

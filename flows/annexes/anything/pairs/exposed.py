@@ -88,7 +88,7 @@ def _signs(seed: Any) -> Iterator[str | FloatArray]:
                 yield text
         yield next(leaves(seed)).numbers  # type: ignore[misc]
         if 2**53 < seed < 2**64:
-            yield np.array([float(seed), float(seed % 2**20)])
+            yield np.array([float(seed), float(seed % 2**32)])
         python = random.Random(seed)
         for _ in range(2):  # the first draw changes the state as a whole
             yield np.array(python.getstate()[1][1 : 1 + _WORDS], dtype=float)

@@ -23,7 +23,7 @@ from bandana.flows.annexes.anything.pairs.release import Samples, draw, examine
 from bandana.privacy_core import Guarantee
 
 _SIZES = (2000, 8000, 32_000)
-_ROOM = 5.0
+_ROOM = 10.0
 """Times as often as the rarest event that refutes the claim."""
 
 

@@ -23,7 +23,7 @@ FIRST = 1000
 """Runs of each side that are bounded first."""
 _EARLY = 0.05
 """Share of the failure probability of each of the two early bounds."""
-_FIRST_CALLS, _RUNS, _FAULTS = 0.2, 0.6, 0.02
+_FIRST_CALLS, _RUNS, _FAULTS = 0.35, 0.6, 0.02
 """Shares of the time: of first calls, and of runs; the rest is for what learns from them; and of each planted fault."""
 _PARTS = (0.25, 0.125, 1)
 
