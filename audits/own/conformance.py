@@ -18,6 +18,7 @@ from bandana.algorithms.coins import Coins, coins_of
 from bandana.algorithms.environments.episodes import Table
 from bandana.algorithms.protocol import Algorithm, FloatArray, IntArray, Record
 from bandana.algorithms.run import run
+from bandana.audits.searches.states import unread
 from bandana.privacy_core import Carried, Interval, Ledger, Mechanism, ReproducibleNoise, Span
 
 MEMBERS = {
@@ -245,6 +246,11 @@ class _Checked:
     def _pair(name: str, answer: object) -> tuple[object, object]:
         if not isinstance(answer, tuple) or len(answer) != 2:
             raise ProtocolError(f"{name} must return the sensitive and the released state, got {type(answer).__name__}")
+        if field := unread(answer[1]):
+            raise ProtocolError(
+                f"{name} returns a released state that no audit can compare ({field}): keep numbers, text, arrays, and "
+                "dataclasses, lists and dictionaries of these"
+            )
         return answer
 
 

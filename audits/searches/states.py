@@ -6,8 +6,8 @@ states after every phase: what differs was put there by another way than through
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping
-from dataclasses import fields, is_dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -15,9 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bandana.algorithms.protocol import Algorithm, IntArray, Record
+from bandana.audits import leaves as objects
 from bandana.privacy_core import Ledger
 
-_DEEPEST = 6
+_DEEPEST, _MOST_PARTS = 6, 64
 _KEY = 0x7374_6174
 Marks = Mapping[str, NDArray[np.uint64]]
 
@@ -46,35 +47,70 @@ class StateLog:
         return sensitive, released
 
 
-def leaves(state: object, name: str = "", depth: int = 0) -> Iterator[tuple[str, NDArray[np.generic]]]:
-    """Field -> array, for all numbers in a state, however they are nested; other objects are passed over."""
-    if isinstance(state, np.ndarray | np.generic | int | float | bool):
-        array = np.asarray(state)
-        if array.dtype.kind in "biuf":
-            yield name or "state", array
-    elif depth < _DEEPEST:
-        for part, inner in _parts(state):
+def leaves(state: Any, name: str = "", depth: int = 0) -> Iterator[tuple[str, NDArray[Any]]]:
+    """Field -> array of real numbers, for all that a state holds, however it is nested; what is no number is digested."""
+    is_numbers = isinstance(state, list | tuple) and set(map(type, state)) <= {bool, int, float} and len(state) > 0
+    is_numbers |= isinstance(state, np.ndarray | np.generic | int | float | complex)
+    if is_numbers and np.asarray(state).dtype.kind != "O":
+        yield name or "state", _as_real(np.asarray(state))
+        return
+    parts = _parts(state) if depth < _DEEPEST else []
+    if not parts:
+        yield name or "state", np.array(_digest(state), dtype=np.uint64)
+    elif isinstance(state, list | np.ndarray) and len(parts) > _MOST_PARTS:  # one item a replicate
+        yield name or "state", np.array([_digest(inner) for _, inner in parts], dtype=np.uint64)
+    else:
+        for part, inner in parts:
             yield from leaves(inner, f"{name}.{part}" if name else part, depth + 1)
 
 
-def _parts(state: object) -> list[tuple[str, object]]:
+def unread(state: Any) -> str:
+    """A field of a state that nobody can compare, in words; empty where there is none."""
+    return next(
+        (f"{leaf.path.lstrip('.') or 'state'}: {leaf.label}" for leaf in objects.leaves(state) if not leaf.is_read), ""
+    )
+
+
+def _as_real(array: NDArray[Any]) -> NDArray[Any]:
+    """An array of any type as one of real numbers that are equal where it is; its first axis stays."""
+    match array.dtype.kind:
+        case "b" | "i" | "u" | "f":
+            return array
+        case "c":
+            return np.stack([array.real, array.imag], axis=-1)
+        case "m" | "M":
+            return array.view(np.int64)
+    letters = np.frombuffer(np.ascontiguousarray(array).tobytes(), dtype=np.uint8)
+    return letters.reshape(len(array), -1) if array.ndim and array.size else letters
+
+
+def _digest(value: Any) -> int:
+    """A number that equal objects share; others share it with probability 2^-64."""
+    found = hashlib.blake2b(digest_size=8)
+    for path, label, numbers, _ in objects.leaves(value):
+        found.update(f"{path} {label}\n".encode("utf-8", "surrogatepass"))
+        found.update(b"" if numbers is None else numbers.tobytes())
+    return int.from_bytes(found.digest(), "little")
+
+
+def _parts(state: Any) -> list[tuple[str, Any]]:
     if isinstance(state, tuple) and hasattr(state, "_fields"):
         return list(zip(state._fields, state, strict=True))
-    if isinstance(state, list | tuple):
+    if isinstance(state, list | tuple | np.ndarray):
         return [(str(place), inner) for place, inner in enumerate(state)]
     if isinstance(state, Mapping):
         return [(str(key), inner) for key, inner in state.items()]
-    if is_dataclass(state):
-        return [(field.name, getattr(state, field.name)) for field in fields(state)]
-    return []
+    if isinstance(state, str | bytes | type) or state is None:
+        return []
+    return list(objects.attributes(state).items())
 
 
 def _mark(array: NDArray[np.generic], n_reps: int) -> NDArray[np.uint64]:
     """(n_reps,) a number that equal rows share; others share it with probability 2^-32 or so."""
     is_own = array.ndim > 0 and len(array) == n_reps
     rows = np.ascontiguousarray(array.reshape(len(array), -1) if is_own else array.reshape(1, -1))
-    # Minus zero becomes zero; a Boolean and a whole number are what they are as floats.
-    bits = (rows.astype(np.float64) + 0.0).view(np.uint64)
+    # Minus zero becomes zero; a Boolean and a whole number are what they are as floats, and what these leave out.
+    bits = np.concatenate([rows.astype(np.float64) + 0.0, *objects.remainder(rows)], axis=1).view(np.uint64)
     bits = (bits ^ (bits >> np.uint64(32))) * _weights(bits.shape[1])
     marks = (bits ^ (bits >> np.uint64(29))).sum(axis=1, dtype=np.uint64)
     return marks if is_own else np.broadcast_to(marks, n_reps)

@@ -34,10 +34,9 @@ from bandana.flows.annexes.anything.functions.drawn_bounds import screened_by
 from bandana.flows.annexes.anything.functions.plays import accepts_outside, adapted, affordable, check, constants, even_table
 from bandana.flows.annexes.anything.given_pairs import Given, read_claim
 from bandana.flows.annexes.anything.outputs.calls import BrokenSubject
-from bandana.flows.annexes.anything.outputs.encoding import NotEncodable
 from bandana.flows.annexes.anything.pairs.coupling import Coupling, compare_plays
 from bandana.flows.annexes.anything.pairs.neighbors import base_tables, most_telling, replaced_users, users_of
-from bandana.flows.annexes.anything.pairs.release import audit_subject
+from bandana.flows.annexes.anything.pairs.stages import audit_subject
 from bandana.flows.annexes.anything.pairs.subject import on_tables, prepared
 from bandana.flows.cells.audits import about_audits
 from bandana.flows.folder.settings import is_anonymous
@@ -248,7 +247,7 @@ def blamed_on(path: Path, option: str = "--algorithm") -> Iterator[None]:
         raise
     except ClaimError as error:
         raise SpecError(f"--claim: {error}") from error
-    except (ProtocolError, BrokenSubject, NotEncodable) as error:
+    except (ProtocolError, BrokenSubject) as error:
         raise SpecError(f"{option}: {path.name}: {error}") from error
     except MemoryError:
         raise

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,12 +18,14 @@ from bandana.flows.annexes.anything import own, programs
 from bandana.flows.annexes.anything.data_sets import read_data
 from bandana.flows.annexes.anything.foreign import frozen
 from bandana.flows.annexes.anything.given_pairs import Given, on_pair, read_claim
-from bandana.flows.annexes.anything.outputs.calls import BrokenSubject, inspect_call
-from bandana.flows.annexes.anything.outputs.encoding import NotEncodable, is_numeric
+from bandana.flows.annexes.anything.outputs.calls import BrokenSubject, ManyRuns, inspect_call
+from bandana.flows.annexes.anything.outputs.encoding import is_numeric
 from bandana.flows.annexes.anything.own import RELEASE, Loaded
 from bandana.flows.annexes.anything.pairs.neighbors import most_telling, n_records, one_more_or_less, taken, without_users
 from bandana.flows.annexes.anything.pairs.outcome import ReleaseOutcome
-from bandana.flows.annexes.anything.pairs.release import Samples, audit_subject, examine
+from bandana.flows.annexes.anything.pairs.release import Samples, examine
+from bandana.flows.annexes.anything.pairs.stages import audit_subject
+from bandana.flows.annexes.anything.pairs.starts import set_aside
 from bandana.flows.annexes.anything.pairs.subject import Subject
 from bandana.flows.cells.audits import about_audits
 from bandana.flows.folder.settings import is_anonymous
@@ -109,12 +112,15 @@ def audit_release(request: ReleaseRequest) -> ReleaseAudited:
     loaded, made = _subject(request.mechanism, limits.seconds)
 
     def work() -> ReleaseOutcome:
+        begun = time.monotonic()
         with child.one_call():
             function = made()
+        starts = None if isinstance(function, ManyRuns) else set_aside(function)
         with own.blamed_on(loaded.path, "--mechanism"):
             subject, search = _searched_or_given(function, claim, data, neighbor, users, request)
             fixed = frozen.examine(subject.caller.tried, subject.data, subject.neighbor, claim.stated, request.seed)
-            return replace(audit_subject(subject, claim.stated, effort, request.seconds, search), frozen=fixed)
+            left = max(0.0, request.seconds - (time.monotonic() - begun))
+            return replace(audit_subject(subject, claim.stated, effort, left, search, starts), frozen=fixed)
 
     returned = child.run(work, limits, f"--mechanism: {loaded.label}")
     note = f"{loaded.label} {returned.printed}" if returned.printed else ""
@@ -155,7 +161,7 @@ def _audit_samples(request: ReleaseRequest, places: tuple[Path, Path], claim: Cl
         outcome = examine(
             Samples(sides[0], sides[1]), claim.stated, confidence=request.confidence, seed=request.seed, shuffled=True
         )
-    except (BrokenSubject, NotEncodable) as error:
+    except BrokenSubject as error:
         raise SpecError(f"--samples: {error}") from error
     loaded = Loaded(RELEASE, None, places[0], f"{places[0].stem}-against-{places[1].stem}", "")
     return _audited(loaded, request, claim, outcome, making, "")

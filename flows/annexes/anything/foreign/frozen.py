@@ -17,11 +17,12 @@ from typing import Any
 
 import numpy as np
 
+from bandana.algorithms.protocol import FloatArray
 from bandana.audits.claims import Quantity
+from bandana.audits.leaves import Leaf, leaves
 from bandana.audits.outcome import EQUAL, Events, accounted_as, is_exactly_accounted
 from bandana.flows.annexes.anything.foreign.tape import Call, Diverged, Unpriced, played
 from bandana.flows.annexes.anything.outputs.calls import BrokenSubject
-from bandana.flows.annexes.anything.outputs.encoding import leaves
 from bandana.privacy_core import Event, Guarantee
 
 _PAIRS, _SECONDS = 16, 10.0
@@ -183,9 +184,19 @@ def _same(one: np.ndarray, other: np.ndarray) -> bool:
 
 def _difference(output: object, on_neighbor: object) -> str | None:
     """The first part in which two outputs differ, in words; None where they agree to the last bit."""
-    sides = [dict(leaves(found, "")) for found in (output, on_neighbor)]
+    sides = [{leaf.path: leaf for leaf in leaves(found)} for found in (output, on_neighbor)]
     for path in dict.fromkeys([*sides[0], *sides[1]]):
-        one, other = (side.get(path, "nothing") for side in sides)
-        if one != other and not (one != one and other != other):
-            return f"{path.replace('#', ' ').strip() or 'it'} is {one} and {other}"
+        one, other = (side.get(path) for side in sides)
+        if one is None or other is None or one.label != other.label or not _equal(one.numbers, other.numbers):
+            return f"{path.replace('#', ' ').strip() or 'it'} is {_shown(one)} and {_shown(other)}"
     return None
+
+
+def _equal(one: FloatArray | None, other: FloatArray | None) -> bool:
+    return one is other or (one is not None and other is not None and _same(one, other))
+
+
+def _shown(leaf: Leaf | None) -> str:
+    if leaf is None:
+        return "nothing"
+    return leaf.label if leaf.numbers is None or len(leaf.numbers) != 1 else f"{leaf.numbers[0]:.17g}"

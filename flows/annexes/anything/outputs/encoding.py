@@ -1,29 +1,31 @@
 """Outputs of a release as a table of numbers: one row for each run, whatever a run returns.
 
-Numbers, labels, text, arrays, and lists, tuples and dictionaries of these are taken apart into columns. What a column holds
-is decided on some outputs and applied to others, so a score that is learned on the first can be bounded on the others.
+Each output is taken apart into leaves (`bandana.audits.leaves`), and each leaf into a column for its type, shape or text and
+columns for its numbers. Which columns there are is decided on some outputs and applied to others, so a score that is learned
+on the first can be bounded on the others. What got no column is counted: `Encoder.unread` names it.
 """
 
 from __future__ import annotations
 
-import math
-import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from numbers import Number
 from typing import Any
 
 import numpy as np
 
-from bandana.algorithms.protocol import FloatArray
+from bandana.algorithms.protocol import FloatArray, IntArray
+from bandana.audits.leaves import as_float, leaves, remainder
+from bandana.flows.annexes.anything.outputs.scores import telling
 
 Outputs = np.ndarray | Sequence[Any]
 """One entry for each run: an array of numbers with the runs first, or a sequence of anything."""
 
-_MOST_COLUMNS = 512
+_MOST_COLUMNS, _MOST_KEPT = 50_000, 512
+_SCREENED, _LEAST_SCREENED = 20_000_000, 512
+"""Numbers of the table that screens columns, and rows of each side that it has at least."""
 _MOST_LABELS = 64
-_NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 _MISSING, _OTHER = -1.0, -2.0
 
 
@@ -34,14 +36,12 @@ class Raised:
     Attributes:
       kind: name of the exception's class.
       message: its text.
+      error: all else that it holds.
     """
 
     kind: str
     message: str
-
-
-class NotEncodable(ValueError):  # noqa: N818  (it says what the outputs are)
-    """Outputs that cannot be taken apart into columns; the message says why."""
+    error: Exception | None = field(default=None, compare=False)
 
 
 def is_numeric(outputs: Outputs) -> bool:
@@ -50,64 +50,21 @@ def is_numeric(outputs: Outputs) -> bool:
 
 
 def joined(parts: Sequence[Outputs]) -> Outputs:
-    """Outputs of several calls, one after the other: one array of numbers where all have one shape, else a list."""
-    if parts and all(is_numeric(part) and np.shape(part)[1:] == np.shape(parts[0])[1:] for part in parts):
-        return np.concatenate([np.asarray(part) for part in parts])
+    """Outputs of several calls, one after the other: one array where all are numbers of one type and shape, else a list."""
+    if parts and all(isinstance(part, np.ndarray) and is_numeric(part) for part in parts):
+        arrays = [np.asarray(part) for part in parts]
+        if len({(part.dtype.str, part.shape[1:]) for part in arrays}) == 1:
+            return np.concatenate(arrays)
     items = [item for part in parts for item in part]
-    try:
-        if all(isinstance(item, np.ndarray | Number) and not isinstance(item, complex) for item in items):
-            found = np.array(items)
-            return found if is_numeric(found) else items
-    except ValueError:  # of several shapes
-        pass
+    if len({_form(item) for item in items}) == 1 and isinstance(items[0], np.ndarray | Number):
+        found = np.array(items)
+        if is_numeric(found) and (found.dtype.kind in "bf" or not isinstance(items[0], int) or found.dtype == np.int64):
+            return found
     return items
 
 
-def leaves(output: object, path: str, depth: int = 0) -> Iterator[tuple[str, object]]:
-    """The parts of one output that are not made of others, each with its place."""
-    if depth > 16:
-        raise NotEncodable("an output is nested more than 16 levels deep")
-    if isinstance(output, np.ndarray | np.generic):
-        output = output.tolist()
-    if isinstance(output, dict):
-        for key in output:
-            yield from leaves(output[key], f"{path}.{key}", depth + 1)
-        yield f"{path}#keys", " ".join(map(str, output))
-    elif isinstance(output, list | tuple | set | frozenset):
-        items = sorted(output, key=repr) if isinstance(output, set | frozenset) else output
-        yield f"{path}#length", len(items)
-        for place, item in enumerate(items):
-            yield from leaves(item, f"{path}[{place}]", depth + 1)
-    elif isinstance(output, complex):
-        yield f"{path}.real", output.real
-        yield f"{path}.imag", output.imag
-    elif isinstance(output, bytes | bytearray):
-        yield from _text(bytes(output).decode("latin-1"), path)
-    elif isinstance(output, str):
-        yield from _text(output, path)
-    elif isinstance(output, Raised):
-        yield f"{path}!", output.kind
-        yield from _text(output.message, f"{path}!")
-    elif isinstance(output, bool) or not isinstance(output, Number):
-        yield path, output if isinstance(output, bool) or output is None else _shown(output)
-    else:
-        yield path, output
-
-
-def _shown(output: object) -> str:
-    """A strange object as text, without the address at which it lies."""
-    return re.sub(r" at 0x[0-9a-f]+", "", repr(output))
-
-
-def _text(text: str, path: str) -> Iterator[tuple[str, object]]:
-    """A text as a label, its length, the numbers that it mentions, and the text around them."""
-    yield path, text
-    yield f"{path}#length", len(text)
-    numbers = _NUMBER.findall(text)
-    if numbers:
-        yield f"{path}#around", _NUMBER.sub("0", text)
-        for place, number in enumerate(numbers[:64]):
-            yield f"{path}#number{place}", float(number)
+def _form(item: object) -> object:
+    return (type(item), item.dtype.str, item.shape) if isinstance(item, np.ndarray | np.generic) else type(item)
 
 
 @dataclass(frozen=True)
@@ -115,61 +72,89 @@ class Encoder:
     """Takes outputs apart into columns; see `learn`.
 
     Attributes:
-      columns: place -> labels that have a number of their own, in order; None for arrays of numbers.
+      columns: path -> labels that have a number of their own, in order, and how many numbers there are; None for arrays.
+      kept: (columns,) those of all columns that a table has.
+      n_values: labels and numbers of an output, at most.
+      unread: what of the outputs has no column, in words; empty if all has one.
+      missed: path -> how many outputs that became a table had a number or a label there, and have no column for it.
     """
 
-    columns: dict[str, tuple[str, ...]] | None
+    columns: dict[str, tuple[tuple[str, ...], int]] | None
+    kept: IntArray | None = None
+    n_values: int = 0
+    unread: tuple[str, ...] = ()
+    missed: Counter[str] = field(default_factory=Counter, compare=False)
 
     @classmethod
-    def learn(cls, outputs: Outputs) -> Encoder:
-        """Decides on columns from some outputs; arrays of numbers need no decision.
+    def learn(cls, data: Outputs, neighbor: Outputs) -> Encoder:
+        """Decides on columns from some outputs of each side; arrays of numbers need no decision.
 
-        Raises:
-          NotEncodable: an output is nested too deeply.
+        If an output has many values, all are screened, and those stay that tell most.
         """
-        if is_numeric(outputs):
-            return cls(None)
-        seen: dict[str, Counter[str]] = {}
-        for output in outputs:
-            for path, leaf in leaves(output, ""):
-                labels = seen.setdefault(path, Counter()) if len(seen) < _MOST_COLUMNS or path in seen else Counter()
-                if not _is_number(leaf):
-                    labels[_label(leaf)] += 1
-        return cls({path: tuple(sorted(dict(labels.most_common(_MOST_LABELS)))) for path, labels in seen.items()})
+        if is_numeric(data) and is_numeric(neighbor):
+            return cls(None, n_values=int(np.prod(np.shape(data)[1:])))
+        labels: dict[str, Counter[str]] = {}
+        widths: Counter[str] = Counter()
+        unread: dict[str, None] = {}
+        n_values, most = 0, 0
+        for output in (item for side in (data, neighbor) for item in side):
+            n = 0
+            for path, label, numbers, is_read in leaves(output):
+                width = 0 if numbers is None else len(numbers)
+                n += width + 1
+                if not is_read:
+                    unread[f"{path or 'the output'}: {label}"] = None
+                if width > widths[path] or path not in labels:
+                    n_values += max(0, width - widths[path]) + (path not in labels)
+                    if n_values > _MOST_COLUMNS:
+                        unread[f"read {_MOST_COLUMNS} of {n_values} values"] = None
+                        n_values -= max(0, width - widths[path]) + (path not in labels)
+                        continue
+                    widths[path] = max(width, widths[path])
+                labels.setdefault(path, Counter())[label] += 1
+            most = max(most, n)
+        columns = {
+            path: (tuple(sorted(dict(found.most_common(_MOST_LABELS)))), widths[path]) for path, found in labels.items()
+        }
+        learned = cls(columns, None, most, tuple(unread))
+        if n_values <= _MOST_KEPT:
+            return learned
+        n = max(_LEAST_SCREENED, _SCREENED // n_values)
+        tables = [learned.table(side[:n]) for side in (data, neighbor)]
+        return cls(columns, telling(*tables)[:_MOST_KEPT], most, tuple(unread))
 
     def table(self, outputs: Outputs) -> FloatArray:
-        """(n, columns) of float64: numbers as they are, labels as whole numbers in a column beside.
+        """(n, columns) of float64: numbers as they are, labels as whole numbers in columns before them.
 
         NaN stands for a number that is missing; infinite numbers stay.
         """
         if self.columns is None:
-            return np.asarray(outputs, dtype=float).reshape(len(outputs), -1)
-        places = {path: 2 * place for place, path in enumerate(self.columns)}
-        codes = {path: {label: float(code) for code, label in enumerate(labels)} for path, labels in self.columns.items()}
-        found = np.full((len(outputs), 2 * len(places)), np.nan)
-        found[:, 1::2] = _MISSING
+            return _numeric_table(np.asarray(outputs))
+        kept = self.kept if self.kept is not None else np.arange(sum(1 + width for _, width in self.columns.values()))
+        found = np.empty((len(outputs), len(kept)))
+        places, n_columns = {}, 0
+        for path, (labels, width) in self.columns.items():
+            places[path] = n_columns, {label: float(code) for code, label in enumerate(labels)}, width
+            n_columns += 1 + width
+        empty = np.full(n_columns, np.nan)
+        empty[[place for place, _, _ in places.values()]] = _MISSING
         for row, output in enumerate(outputs):
-            for path, leaf in leaves(output, ""):
+            values = empty.copy()
+            for path, label, numbers, _ in leaves(output):
                 if path not in places:
+                    self.missed[path] += 1
                     continue
-                if _is_number(leaf):
-                    found[row, places[path]] = _float(leaf)
-                    found[row, places[path] + 1] = _MISSING - 2
-                else:
-                    found[row, places[path] + 1] = codes[path].get(_label(leaf), _OTHER)
+                place, codes, width = places[path]
+                if numbers is not None and len(numbers) > width:
+                    self.missed[path] += 1
+                values[place] = codes.get(label, _OTHER)
+                if numbers is not None:
+                    values[place + 1 : place + 1 + min(width, len(numbers))] = numbers[:width]
+            found[row] = values[kept]
         return found
 
 
-def _is_number(leaf: object) -> bool:
-    return isinstance(leaf, Number) and not isinstance(leaf, bool)
-
-
-def _label(leaf: object) -> str:
-    return leaf if isinstance(leaf, str) else repr(leaf)
-
-
-def _float(leaf: Any) -> float:
-    try:
-        return float(leaf)
-    except OverflowError:
-        return math.inf if leaf > 0 else -math.inf
+def _numeric_table(outputs: np.ndarray) -> FloatArray:
+    """(n, columns) of an array of numbers; what float64 leaves out of them stands in columns of its own."""
+    rows = outputs.reshape(len(outputs), -1)
+    return np.column_stack([as_float(rows), *remainder(rows)])

@@ -12,6 +12,7 @@ import numpy as np
 
 from bandana.algorithms.protocol import FloatArray
 from bandana.audits.replays.classifiers import learn_logistic
+from bandana.flows.annexes.anything.outputs import shares
 from bandana.flows.annexes.anything.outputs.trees import learn_trees
 
 Scorer = Callable[[FloatArray], FloatArray]
@@ -21,7 +22,10 @@ _MOST_LEARNED = 40_000
 _MOST_TREE_COLUMNS, _MOST_LOGISTIC_COLUMNS = 64, 128
 _FEWEST_OF_AN_ATOM = 5
 _DIGITS = 12
+_MOST_RANKED, _FEWEST_RANKED = 4_000_000, 512
+"""Numbers of each side that are ranked to find out which columns tell most, and rows, at least."""
 _FEW_VALUES = 128
+_LARGEST = 1e100
 
 
 @dataclass(frozen=True)
@@ -67,8 +71,8 @@ class Atoms:
 def _rounded(x: FloatArray) -> FloatArray:
     """To 12 significant digits: what the last bits of floating-point noise reveal is not looked for."""
     finite = np.isfinite(x) & (x != 0)
-    scale = 10.0 ** (_DIGITS - 1 - np.floor(np.log10(np.abs(np.where(finite, x, 1.0)))))
     with np.errstate(over="ignore", invalid="ignore"):
+        scale = 10.0 ** (_DIGITS - 1 - np.floor(np.log10(np.abs(np.where(finite, x, 1.0)))))
         return np.where(finite & np.isfinite(scale), np.round(np.where(finite, x, 1.0) * scale) / scale, x)
 
 
@@ -89,7 +93,7 @@ def learn(data: FloatArray, neighbor: FloatArray, seed: int, *, is_quick: bool =
       name -> score; none where every output is the same.
     """
     data, neighbor = data[:_MOST_LEARNED], neighbor[:_MOST_LEARNED]
-    told = _telling(data, neighbor)
+    told = telling(data, neighbor)
     if not len(told):
         return {"nothing": lambda x: np.zeros(len(x))}
     found: dict[str, Scorer] = {"most telling number": _single(data, neighbor, int(told[0]))}
@@ -102,19 +106,39 @@ def learn(data: FloatArray, neighbor: FloatArray, seed: int, *, is_quick: bool =
         found["logistic regression"] = _logistic(data[:, wide], neighbor[:, wide], wide)
     if not is_quick:
         found["boosted trees"] = _trees(data[:, narrow], neighbor[:, narrow], narrow, seed)
+    found |= _together(data[:, wide], neighbor[:, wide], wide, is_quick=is_quick)
     counted = _whole_outputs(data[:, wide], neighbor[:, wide], wide)
     if counted is not None:
         found["counted outputs"] = counted
     return found
 
 
+def _together(data: FloatArray, neighbor: FloatArray, columns: np.ndarray, *, is_quick: bool) -> dict[str, Scorer]:
+    """Scores of several numbers together, and of numbers that come back; see `shares`."""
+    data, neighbor = _filled(data), _filled(neighbor)
+    found: dict[str, Scorer] = {}
+    if (seen := shares.learn_seen(_rounded(data), _rounded(neighbor))) is not None:
+        found["numbers seen before"] = lambda x: seen(_rounded(_filled(x[:, columns])))
+    if (parity := shares.learn_parity(data, neighbor)) is not None and not is_quick:
+        found["parity of bits"] = lambda x: parity(_filled(x[:, columns]))
+    if len(columns) > 1:
+        linear = shares.learn_linear(data, neighbor)
+        found["linear discriminant"] = lambda x: linear(_filled(x[:, columns]))
+        if not is_quick and (weights := shares.find_sum(data, neighbor)) is not None:
+            atoms = Atoms.learn(*(shares.apply_sum(side, weights)[:, None] for side in (data, neighbor)))
+            found["sum of numbers"] = lambda x: atoms.table(shares.apply_sum(_filled(x[:, columns]), weights)[:, None])[:, 0]
+    return found
+
+
 def _filled(x: FloatArray) -> FloatArray:
-    """Missing numbers as 0, infinite ones as large."""
-    return np.nan_to_num(x, nan=0.0, posinf=1e12, neginf=-1e12)
+    """Missing numbers as 0, infinite ones as large, and none so large that its square is infinite."""
+    return np.clip(np.nan_to_num(x, nan=0.0, posinf=1e12, neginf=-1e12), -_LARGEST, _LARGEST)
 
 
-def _telling(data: FloatArray, neighbor: FloatArray) -> np.ndarray:
+def telling(data: FloatArray, neighbor: FloatArray) -> np.ndarray:
     """Columns that vary, those first whose means or spreads differ most between the sides, in ranks: tails do not decide."""
+    n = max(_FEWEST_RANKED, _MOST_RANKED // max(1, data.shape[1]))
+    data, neighbor = data[:n], neighbor[:n]
     gaps, varying = [], []
     for column in range(data.shape[1]):
         both = np.concatenate([data[:, column], neighbor[:, column]])
@@ -179,9 +203,10 @@ def _trees(data: FloatArray, neighbor: FloatArray, columns: np.ndarray, seed: in
     is_listed = [len(np.unique(data[:, column])) > _FEW_VALUES for column in range(data.shape[1])]
     # Few values have a bin each; atoms are learned on other runs than the trees, so that these see how much they say.
     extra = np.flatnonzero(is_listed)
+    is_empty = np.isnan(data[half:]).all(axis=0) & np.isnan(neighbor[half:]).all(axis=0)
 
     def features(x: FloatArray) -> FloatArray:
-        clipped = np.where(np.isnan(x), np.nan, np.clip(x, -1e100, 1e100))
+        clipped = np.where(np.isnan(x), np.where(is_empty, 0.0, np.nan), np.clip(x, -_LARGEST, _LARGEST))
         return np.column_stack([clipped, atoms.table(x)[:, extra]])
 
     trees = learn_trees(

@@ -14,7 +14,7 @@ from __future__ import annotations
 import gc
 import random
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial, wraps
@@ -32,6 +32,8 @@ _TRIED, _TABLES = 4, 4
 _MOST_RECORDS = 64
 _NUMPY = ("default_rng", "seed", "RandomState", "SeedSequence", "PCG64", "PCG64DXSM", "SFC64", "Philox", "MT19937")
 _PYTHON = ("seed", "Random")
+Call = tuple[tuple[Any, ...], dict[str, Any]]
+"""Arguments of a call that makes a generator."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +88,7 @@ def compare(
             other, handed_there = seeds.of(partial(caller.tried, neighbor, number, n_runs))
             if not counts(output, other):
                 continue
-            n_seen += len(handed)
+            n_seen += sum(map(len, handed))
             if differ(handed, handed_there):
                 return Coupling.found(n_seen, number)
     return Coupling(n_seen)
@@ -108,7 +110,7 @@ def compare_plays(play: Play, menu: Menu, shape: Shape, seed: int) -> Coupling:
     numbers = rng.integers(0, 2**32, _TABLES).tolist()
     with Seeds.watched() as seeds:
 
-        def run(codes: IntArray, number: int) -> tuple[IntArray | None, list[Any]]:
+        def run(codes: IntArray, number: int) -> tuple[IntArray | None, list[list[Any]]]:
             rewards = np.broadcast_to(menu.values[codes][None, :, None], (1, *shape))
             return seeds.of(partial(_played, play, rewards, number))
 
@@ -123,7 +125,7 @@ def compare_plays(play: Play, menu: Menu, shape: Shape, seed: int) -> Coupling:
                 others, handed_there = run(changed, number)
                 if actions is None or others is None or not is_telling(actions, others, record):
                     continue
-                n_seen += len(handed)
+                n_seen += sum(map(len, handed))
                 if differ(handed, handed_there):
                     return Coupling.found(n_seen, number, f"a neighbor that differs in record {record}")
     return Coupling(n_seen)
@@ -151,26 +153,33 @@ def _played(play: Play, rewards: FloatArray, seed: int) -> IntArray | None:
         return None
 
 
-def differ(data: list[Any], neighbor: list[Any]) -> bool:
+def differ(data: list[list[Any]], neighbor: list[list[Any]]) -> bool:
     """Whether seeds on both sides are missing on the other.
 
     A function may make more generators on one data set, say one a record. What no honest one does is to make some on either
     side that the other never makes.
     """
-    return bool(set(data) - set(neighbor) and set(neighbor) - set(data))
+    one, other = ({seed for call in side for seed in call} for side in (data, neighbor))
+    return bool(one - other and other - one)
 
 
 class Seeds:
     """Notes the seeds that own code hands to generators, wherever it imported what makes them."""
 
     def __init__(self) -> None:
-        self._noted: list[Any] = []
+        self.calls: list[Call] = []
+        self._script: Mapping[int, Call] = {}
 
-    def of(self, run: Callable[[], Any]) -> tuple[Any, list[Any]]:
-        """What a run returns, and the seeds that it handed over."""
-        self._noted.clear()
+    def of(self, run: Callable[[], Any], script: Mapping[int, Call] | None = None) -> tuple[Any, list[list[Any]]]:
+        """What a run returns, and the seeds that it handed over, call by call; calls that the script names get its seeds."""
+        self.calls, self._script = [], script or {}
         output = run()
-        return output, list(self._noted)
+        return output, [_plain_all(call) for call in self.calls]
+
+    def note(self, call: Call) -> Call:
+        """Notes a call, and returns what it is given."""
+        self.calls.append(call)
+        return self._script.get(len(self.calls) - 1, call)
 
     @classmethod
     @contextmanager
@@ -179,7 +188,7 @@ class Seeds:
         seeds, torch = cls(), sys.modules.get("torch")
         makers = [getattr(np.random, name) for name in _NUMPY] + [getattr(random, name) for name in _PYTHON]
         makers += [torch.manual_seed] if torch is not None else []
-        noting = {id(maker): _noting(maker, seeds._noted) for maker in makers}
+        noting = {id(maker): _noting(maker, seeds) for maker in makers}
         places = [(scope, name, value) for scope in _scopes(makers) for name, value in scope.items() if id(value) in noting]
         try:
             for scope, name, maker in places:
@@ -216,29 +225,26 @@ class _Same(type):
         return isinstance(instance, cls.__mro__[1])
 
 
-def _noting(maker: Any, seeds: list[Any]) -> Any:
+def _noting(maker: Any, seeds: Seeds) -> Any:
     """What makes generators, and notes the seed."""
     if isinstance(maker, type):
 
         def make(self: Any, *given: Any, **named: Any) -> None:
-            _note(seeds, given, named)
+            given, named = seeds.note((given, named))
             maker.__init__(self, *given, **named)  # type: ignore[misc]
 
         return _Same(maker.__name__, (maker,), {"__init__": make})
 
     @wraps(maker)
     def call(*given: Any, **named: Any) -> Any:
-        _note(seeds, given, named)
+        given, named = seeds.note((given, named))
         return maker(*given, **named)
 
     return call
 
 
-def _note(seeds: list[Any], given: tuple[Any, ...], named: dict[str, Any]) -> None:
-    for value in (*given, *named.values()):
-        found = _plain(value)
-        if found is not None:
-            seeds.append(found)
+def _plain_all(call: Call) -> list[Any]:
+    return [found for value in (*call[0], *call[1].values()) if (found := _plain(value)) is not None]
 
 
 def _plain(value: object) -> Any:

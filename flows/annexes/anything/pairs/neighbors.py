@@ -296,9 +296,8 @@ def _worth(data: Outputs, neighbor: Outputs, seed: int) -> tuple[float, float]:
     """What held-out runs promise as a bound on mu, and by how many standard deviations mean ranks differ."""
     n, half = len(data), len(data) // 2
     both = joined([data, neighbor])
-    sides = both[:n], both[n:]
-    encoder = Encoder.learn(joined([side[:half] for side in sides]))
-    tables = [encoder.table(side) for side in sides]
+    encoder = Encoder.learn(both[:half], both[n : n + half])
+    tables = [encoder.table(side) for side in (both[:n], both[n:])]
     best = (0.0, 0.0)
     for scorer in learn(tables[0][:half], tables[1][:half], seed, is_quick=True).values():
         held = [scorer(table[half:]) for table in tables]

@@ -19,6 +19,7 @@ from bandana.flows.annexes.anything.pairs.coupling import Coupling
 from bandana.privacy_core import Guarantee
 
 _DEFAULT_DELTA = 1e-5
+_MOST_SHOWN = 3
 _SIMULATED, _TRIALS = 2048, 20
 """Runs and audits of the simulated power: few, which overstates the smallest fault, as a release is audited in seconds."""
 
@@ -38,9 +39,13 @@ class ReleaseOutcome:
       seed: root of all seeds.
       how: how the runs were made.
       is_cut: whether the time ended before all runs were made.
-      n_columns: numbers and labels in an output.
+      n_values: labels and numbers in an output, at most.
+      unread: what was not read of the outputs, in words.
       reach: the bound that a release without noise would have given.
       rarest: probability of the rarest output that, coming from one side alone, would have refuted the claim.
+      proofs: what a few runs showed against the claim, without statistics, in words.
+      tried: faults planted in its outputs.
+      differs: how first calls differ from later ones, in words; empty if they do not.
       notes: what a reader should know of the runs.
       frozen: what runs with frozen primitives showed; None where no primitive is priced.
       search: how the neighbor was found, in words; empty where it was given.
@@ -57,9 +62,13 @@ class ReleaseOutcome:
     seed: int
     how: str
     is_cut: bool
-    n_columns: int
+    n_values: int
     reach: float
     rarest: float | None
+    unread: tuple[str, ...] = ()
+    proofs: tuple[str, ...] = ()
+    differs: str = ""
+    tried: tuple[TriedControl, ...] = ()
     notes: tuple[str, ...] = ()
     frozen: Frozen | None = None
     search: str = ""
@@ -83,12 +92,15 @@ class ReleaseOutcome:
     @property
     def caveats(self) -> tuple[str, ...]:
         """Why bounds from fresh seeds say nothing in favor of the claim."""
-        return () if self.coupling is None or not self.coupling.finding else (self.coupling.finding,)
+        seeds = () if self.coupling is None or not self.coupling.finding else (self.coupling.finding,)
+        unread = (f"not all of an output was read: {words}" for words in _some(self.unread))
+        missed = (control.missed for control in self.tried if not control.is_caught)
+        return (*((self.differs,) if self.differs else ()), *unread, *seeds, *missed)
 
     @property
     def _broken(self) -> tuple[str, ...]:
-        """What frozen primitives showed against the claim."""
-        return () if self.frozen is None else self.frozen.findings
+        """What was shown against the claim without statistics."""
+        return (*self.proofs, *(() if self.frozen is None else self.frozen.findings))
 
     @property
     def accounted(self) -> float | None:
@@ -103,9 +115,11 @@ class ReleaseOutcome:
         other = "other data sets, records of other values" if self.search else "other pairs"
         if self.coupling is None or not self.coupling.n_seen:
             other += ", generators that the data seed"
+        if self.tried:
+            rarest += f"; {sum(control.is_caught for control in self.tried)} of {len(self.tried)} planted faults caught"
         lines = [
-            f"{where}: {self.n_runs} runs a side, {self.how}; {self.n_columns} "
-            f"number{'s' * (self.n_columns != 1)} an output; {rarest}",
+            f"{where}: {self.n_runs} runs a side, {self.how}; {self.n_values} "
+            f"value{'s' * (self.n_values != 1)} an output, {'not all' if self.unread else 'all'} read; {rarest}",
             f"does not cover: {other}, rarer events, the last bits of floating-point numbers, time",
         ]
         if self.is_cut:
@@ -202,12 +216,17 @@ class ReleaseOutcome:
             events=None,
             counterexample=None,
             noise_finding="; ".join(self._broken) or None,
-            controls=tuple(controls),
+            controls=(*controls, *self.tried),
             power=smallest,
             caveats=self.caveats,
             about=about,
             coverage=Coverage.in_words(self.coverage),
         )
+
+
+def _some(words: tuple[str, ...]) -> tuple[str, ...]:
+    """The first of many, and how many more there are."""
+    return words if len(words) <= _MOST_SHOWN else (*words[:_MOST_SHOWN], f"and {len(words) - _MOST_SHOWN} more")
 
 
 def _finite(value: float) -> float | None:

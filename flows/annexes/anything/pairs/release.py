@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -19,11 +19,13 @@ from bandana.algorithms.protocol import FloatArray
 from bandana.audits.bounds import methods
 from bandana.audits.bounds.methods import bounds_on
 from bandana.audits.claims import Quantity
-from bandana.audits.outcome import OUTPUT, Effort
+from bandana.audits.leaves import leaves
+from bandana.audits.outcome import OUTPUT
 from bandana.audits.replays.classifiers import with_signs
 from bandana.audits.replays.measure import rounded
 from bandana.flows.annexes.anything.outputs.bounds import (
     LEAST,
+    SEEN,
     WARY,
     Contender,
     check_order,
@@ -35,13 +37,16 @@ from bandana.flows.annexes.anything.outputs.calls import Batch, BrokenSubject, C
 from bandana.flows.annexes.anything.outputs.encoding import Encoder, Outputs, Raised, is_numeric, joined
 from bandana.flows.annexes.anything.outputs.scores import learn
 from bandana.flows.annexes.anything.pairs.outcome import ReleaseOutcome
-from bandana.flows.annexes.anything.pairs.subject import Subject
 from bandana.privacy_core import Guarantee
 
 LEAST_RUNS = 400
 """Runs on each side, so that each of the three parts has 100, the least that a bound can be taken from."""
 GIVEN = "the given pair"
 _LEARN, _CHOOSE, _TURNS = 0.25, 0.2, 5
+PARTS = (_LEARN, _CHOOSE, LEAST)
+"""Shares of the runs that teach and that choose, and how many choose at least; the bound is taken from the others."""
+_ROOM = 2.5
+"""Seconds of an audit for each second of its runs."""
 _BATCH, _MOST_NUMBERS = 4096, 4_000_000
 
 
@@ -65,7 +70,9 @@ class Samples:
     notes: tuple[str, ...] = field(default=())
 
 
-def draw(caller: Caller, data: object, neighbor: object, n_runs: int, seed: int, seconds: float) -> Samples:
+def draw(
+    caller: Caller, data: object, neighbor: object, n_runs: int, seed: int, seconds: float, least: int = LEAST_RUNS
+) -> Samples:
     """Runs the function on both data sets, in an order that coins decide, until all runs or the time are spent.
 
     Args:
@@ -74,30 +81,32 @@ def draw(caller: Caller, data: object, neighbor: object, n_runs: int, seed: int,
       neighbor: the other.
       n_runs: on each side, at most.
       seed: root of all seeds.
-      seconds: after which no further call begins.
+      seconds: after which no further call begins; taking outputs apart counts too.
+      least: runs without which nothing can be shown.
 
     Raises:
-      BrokenSubject: fewer than `LEAST_RUNS` runs fit into the time.
+      BrokenSubject: fewer than that fit into the time.
     """
     root = np.random.SeedSequence(seed, spawn_key=(8,))
     coins = np.random.default_rng(root.spawn(1)[0])
     seeds = [np.random.default_rng(child) for child in root.spawn(2)]
     parts: tuple[list[Outputs], list[Outputs]] = ([], [])
-    begun, done, size = time.monotonic(), 0, 16
+    begun, done, size, reading = time.monotonic(), 0, 16, 0.0
     while done < n_runs:
-        if done and time.monotonic() - begun > seconds:
+        if done and time.monotonic() - begun + reading > seconds:
             break
         size = min(size, n_runs - done)
         for side in (0, 1) if coins.random() < 0.5 else (1, 0):
             numbers = seeds[side].integers(0, 2**32, size).tolist()
             parts[side].append(caller.runs((data, neighbor)[side], numbers))
         done += size
+        reading += 2 * size * _seconds_to_read(parts[0][-1])
         size = _next_size(caller, parts[0][-1], size, (time.monotonic() - begun) / done)
     taken = time.monotonic() - begun
-    if done < min(n_runs, LEAST_RUNS):
+    if done < min(n_runs, least):
         raise BrokenSubject(
-            f"{done} runs a side took {taken:.1f} s, and fewer than {LEAST_RUNS} show nothing: allow more time with "
-            f"--seconds {math.ceil(1.2 * LEAST_RUNS * taken / done)}, or let one call make many runs"
+            f"{done} runs a side took {taken + reading:.1f} s, and fewer than {least} show nothing: allow more time with "
+            f"--seconds {math.ceil(_ROOM * least * (taken + reading) / done)}, or let one call make many runs"
         )
     notes = []
     if caller.seed is None:
@@ -111,6 +120,16 @@ def draw(caller: Caller, data: object, neighbor: object, n_runs: int, seed: int,
     notes += [f"{count} of {2 * done} runs raised {kind}, which counts as an output" for kind, count in raised.items()]
     both = joined([*parts[0], *parts[1]])
     return Samples(both[:done], both[done:], taken, done < n_runs, how, tuple(notes))
+
+
+def _seconds_to_read(outputs: Outputs) -> float:
+    """What it takes to take one output apart, as often as a run is."""
+    if is_numeric(outputs):
+        return 0.0
+    begun = time.monotonic()
+    for _ in leaves(outputs[0]):
+        pass
+    return (1 + _LEARN) * (time.monotonic() - begun)
 
 
 def _next_size(caller: Caller, last: Outputs, size: int, seconds_a_run: float) -> int:
@@ -133,6 +152,8 @@ def examine(
     shuffled: bool = False,
     pair: str = GIVEN,
     search: str = "",
+    share: float = 1.0,
+    parts: tuple[float, float, int] = PARTS,
 ) -> ReleaseOutcome:
     """Bounds the claim's own quantity from below.
 
@@ -144,29 +165,28 @@ def examine(
       shuffled: whether the order of the samples says nothing, and is changed first.
       pair: the data sets, in words.
       search: how the neighbor was found, in words; empty where it was given.
+      share: of the failure probability that the bound may use.
+      parts: shares of the runs that teach and that choose, and how many choose at least.
 
     Raises:
       BrokenSubject: too few samples, or runs that depend on each other.
-      NotEncodable: see `Encoder.learn`.
     """
     n = min(len(samples.data), len(samples.neighbor))
-    if n < LEAST_RUNS:
+    if n < LEAST_RUNS and share == 1:
         raise BrokenSubject(f"each side needs at least {LEAST_RUNS} outputs, got {len(samples.data)} and "
                             f"{len(samples.neighbor)}")  # fmt: skip
-    level, quantity = 1 - confidence, Quantity.of(stated)
+    level, quantity = share * (1 - confidence), Quantity.of(stated)
     limit = quantity.limit(stated)
     sides = [_ordered(side, n, seed + i if shuffled else None) for i, side in enumerate((samples.data, samples.neighbor))]
-    first = math.ceil(_LEARN * n)
-    second = first + max(LEAST, math.ceil(_CHOOSE * n))
-    encoder = Encoder.learn(joined([side[:first] for side in sides]))
+    first = math.ceil(parts[0] * n)
+    second = first + max(parts[2], math.ceil(parts[1] * n))
+    encoder = Encoder.learn(sides[0][:first], sides[1][:first])
     tables = [encoder.table(side) for side in sides]
     if all(is_numeric(side) and np.isnan(table).all() for side, table in zip(sides, tables, strict=True)):
         raise BrokenSubject("every output is NaN: return numbers, labels or text")
-    notes = samples.notes
-    if all((table == tables[0][0]).all() for table in tables):
-        notes = (*notes, "every output is the same: nothing depends on the data, or on the noise")
-    parts = slice(first), slice(first, second), slice(second, None)
-    taught, held, rest = ([table[part] for table in tables] for part in parts)
+    notes = (*_constant(tables), *samples.notes)
+    cuts = slice(first), slice(first, second), slice(second, None)
+    taught, held, rest = ([table[cut] for table in tables] for cut in cuts)
     scorers = learn(taught[0], taught[1], seed)
     signs = with_signs(scorers, taught[0], taught[1]) if quantity.name == "epsilon" else {}
     chosen = most_promising([
@@ -190,12 +210,33 @@ def examine(
         seed=seed,
         how=samples.how,
         is_cut=samples.is_cut,
-        n_columns=tables[0].shape[1] if encoder.columns is None else len(encoder.columns),
+        n_values=encoder.n_values,
+        unread=unread_of(encoder),
         reach=reach_of(quantity, seed, level, len(scores[0])),
         rarest=rarest_event(quantity, limit, seed, level, n, len(scores[0])),
         notes=notes,
         search=search,
     )
+
+
+def _constant(tables: list[FloatArray]) -> tuple[str, ...]:
+    """A remark where noise changes no output."""
+    kept = [bool(((table == table[0]) | (np.isnan(table) & np.isnan(table[0]))).all()) for table in tables]
+    if not all(kept):
+        return ()
+    if np.array_equal(tables[0][0], tables[1][0], equal_nan=True):
+        return ("every output is the same: nothing depends on the data, or on the noise",)
+    return ("every output on the data set is the same, and so is every output on the neighbor, but another one: no noise",)
+
+
+def unread_of(encoder: Encoder) -> tuple[str, ...]:
+    """What was not read of the outputs, in words."""
+    seldom = [
+        f"{path or 'the output'}: {n} runs had values that no run before had"
+        for path, n in encoder.missed.items()
+        if n > SEEN
+    ]
+    return (*encoder.unread, *seldom)
 
 
 def _promise(method: str, held: list[FloatArray], level: float, parameters: dict[str, Any]) -> float:
@@ -204,6 +245,8 @@ def _promise(method: str, held: list[FloatArray], level: float, parameters: dict
     It learns from the first runs that it is given how to weight the others, and what promises much after lucky ones only is
     no promise.
     """
+    if len(held[0]) < LEAST:  # it chooses, and states nothing
+        held = [np.resize(side, LEAST) for side in held]
     turns = _TURNS if "delta" in parameters or method == "pure-event" else 1
     starts = [len(held[0]) * turn // turns for turn in range(turns)]
     bounds = [
@@ -217,24 +260,3 @@ def _ordered(side: Outputs, n: int, seed: int | None) -> Outputs:
         return side[:n]
     order = np.random.default_rng([seed, 9]).permutation(len(side))[:n]
     return side[order] if isinstance(side, np.ndarray) else [side[place] for place in order.tolist()]
-
-
-def audit_subject(subject: Subject, stated: Guarantee, effort: Effort, seconds: float, search: str = "") -> ReleaseOutcome:
-    """Runs a subject on its two data sets, bounds the claim from below, and compares the seeds of its generators.
-
-    Args:
-      subject: what is run, on which data sets.
-      stated: the claim.
-      effort: runs on each side, confidence and seed.
-      seconds: for all runs.
-      search: how the neighbor was found, in words; empty where it was given.
-
-    Raises:
-      BrokenSubject: see `draw` and `examine`.
-      NotEncodable: see `examine`.
-    """
-    samples = draw(subject.caller, subject.data, subject.neighbor, effort.replays, effort.seed, seconds)
-    samples = replace(samples, how=subject.how or samples.how, notes=(*samples.notes, *subject.notes))
-    pair = subject.words if search else GIVEN
-    outcome = examine(samples, stated, confidence=effort.confidence, seed=effort.seed, pair=pair, search=search)
-    return replace(outcome, coupling=subject.compare(effort.seed))

@@ -146,7 +146,8 @@ def _sum(generations: list[_Generation]) -> float:
 def _learned(seen: tuple[list[Any], list[Any]], stated: Guarantee, seed: int) -> _Generation:
     """A score taught on half of the runs so far; the other half chooses the learner, and teaches the bets its ratio."""
     half = len(seen[0]) // 2
-    encoder = Encoder.learn(joined([side[:half] for side in seen]))
+    both = joined([side[:half] for side in seen])
+    encoder = Encoder.learn(both[:half], both[half:])
     tables = [_table(encoder, side) for side in seen]
     quantity = Quantity.of(stated)
     method, parameters = method_of(quantity, seed, is_learned=True)

@@ -76,7 +76,7 @@ def test_broken_bandits_fail_on_a_pair(subject):
 def test_a_function_of_many_runs_shows_its_actions():
     outcome = audited(black_box.play, GaussianDP(1.0), table(), table(5))
     assert outcome.verdict == "NOT REFUTED"
-    assert outcome.n_columns == 32
+    assert outcome.n_values == 32
 
 
 def test_a_table_that_is_no_bandits_data_is_a_release():
@@ -85,7 +85,7 @@ def test_a_table_that_is_no_bandits_data_is_a_release():
 
     outcome = audited(column_sums, PureDP(1.0), table(), table(5))
     assert outcome.verdict == "FAIL"
-    assert outcome.n_columns == 2
+    assert outcome.n_values == 2
 
 
 @pytest.mark.parametrize(

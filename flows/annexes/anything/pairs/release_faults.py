@@ -1,0 +1,109 @@
+"""Faults planted in the outputs of a release: they take the way of its own outputs, through caller, encoder and learners.
+
+Each shows the data set beside an output that was drawn already, so that the release is not run again. Where such a fault is
+missed, silence says nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+
+import numpy as np
+
+from bandana.audits.claims import Quantity
+from bandana.audits.outcome import SAMPLING, TriedControl
+from bandana.flows.annexes.anything.outputs.bounds import rarest_event, reach_of
+from bandana.flows.annexes.anything.outputs.calls import Caller
+from bandana.flows.annexes.anything.pairs.outcome import ReleaseOutcome
+from bandana.flows.annexes.anything.pairs.release import Samples, draw, examine
+from bandana.privacy_core import Guarantee
+
+_SIZES = (2000, 8000, 32_000)
+_ROOM = 10.0
+"""Times as often as the rarest event that refutes the claim."""
+
+
+@dataclass
+class _Holder:
+    """An object with an attribute that its text does not show."""
+
+    output: Any
+    side: int
+
+    def __repr__(self) -> str:
+        return "output"
+
+
+Fault = Callable[[Any, int, np.random.Generator, float], Any]
+"""(output, side, coins, probability of a rare label) -> the output with the fault."""
+
+
+def _share(output: Any, side: int, rng: np.random.Generator, rarest: float) -> Any:
+    share = float(rng.normal(0, 1000))
+    return [output, share, side - share]
+
+
+def _rare(output: Any, side: int, rng: np.random.Generator, rarest: float) -> Any:
+    return output, "rare" if side and rng.random() < rarest else "common"
+
+
+def _typed(output: Any, side: int, rng: np.random.Generator, rarest: float) -> Any:
+    return [output, np.zeros(2, ("<f8", "<f4")[side])]
+
+
+def _key(output: Any, side: int, rng: np.random.Generator, rarest: float) -> Any:
+    return [output, {f"key {place}": side * (place == 579) for place in range(600)}]
+
+
+def _attribute(output: Any, side: int, rng: np.random.Generator, rarest: float) -> Any:
+    return _Holder(output, side)
+
+
+_FAULTS: tuple[tuple[str, str, Fault], ...] = (
+    ("planted-attribute", "an attribute that no text shows holds the data set", _attribute),
+    ("planted-type", "numbers of the neighbor have another type", _typed),
+    ("planted-key", "one of 600 keys holds the data set", _key),
+    ("planted-shares", "two random numbers sum up to the data set", _share),
+    ("planted-rare-label", "a label comes from the neighbor alone, and seldom", _rare),
+)
+
+
+def planted_in(
+    samples: Samples, stated: Guarantee, confidence: float, seed: int, seconds: float, share: float
+) -> tuple[TriedControl, ...]:
+    """Each planted fault, and whether the audit catches it.
+
+    Args:
+      samples: outputs of both sides, of which each is used once.
+      stated: the claim.
+      confidence: of the audit.
+      seed: of learners and coins.
+      seconds: of all runs of a fault.
+      share: of the failure probability, as for the release itself.
+    """
+    quantity, level = Quantity.of(stated), share * (1 - confidence)
+    limit, n_all = quantity.limit(stated), len(samples.data)
+    sizes = [size for size in _SIZES if size < n_all and reach_of(quantity, seed, level, size // 2) > limit]
+    n = sizes[0] if sizes else n_all
+    rarest = rarest_event(quantity, limit, seed, level, n, n // 2)
+    tried = []
+    for number, (name, words, fault) in enumerate(_FAULTS):
+        places = count(), count()
+        rng, often = np.random.default_rng([seed, 17, number]), min(1.0, _ROOM * (rarest or 1.0))
+
+        def run(side: int, places: Any = places, fault: Fault = fault, rng: Any = rng, often: float = often) -> Any:
+            return fault((samples.data, samples.neighbor)[side][next(places[side])], side, rng, often)
+
+        made = draw(Caller(run), 0, 1, n, seed, seconds, least=1)
+        found: ReleaseOutcome = examine(made, stated, confidence=confidence, seed=seed, share=share)
+        caught = (SAMPLING,) if found.measured > limit else ()
+        tried.append(TriedControl(name, words, (SAMPLING,), caught, _finite(found.measured), limit))
+    return tuple(tried)
+
+
+def _finite(bound: float) -> float:
+    return bound if math.isfinite(bound) else 0.0

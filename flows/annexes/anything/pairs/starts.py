@@ -1,0 +1,146 @@
+"""First calls: each run is the only one of a process that has called the function never before.
+
+A service that is asked once answers with its first call, and an audit that asks it many times sees later ones. A process is
+set aside before anything is called, and forks once for each first call.
+"""
+
+from __future__ import annotations
+
+import gc
+import multiprocessing
+import os
+import pickle
+import signal
+import time
+from collections.abc import Callable
+from contextlib import nullcontext, suppress
+from dataclasses import dataclass, replace
+from multiprocessing.connection import Connection
+from typing import Any, NoReturn
+
+import numpy as np
+
+from bandana.audits.leaves import Walked, leaves
+from bandana.flows.annexes.anything.outputs.calls import Batch, Caller, same
+from bandana.flows.annexes.anything.pairs.release import Samples
+
+MOST = 160
+"""First calls of each side."""
+_COMPARED = 16
+_PATIENCE, _AT_ONCE = 20.0, 4
+
+
+@dataclass(frozen=True)
+class Starts:
+    """A process that never called the function; see `set_aside`."""
+
+    _process: int
+    _ours: Connection
+
+    def first_calls(self, caller: Caller, data: object, neighbor: object, seed: int, seconds: float) -> tuple[Samples, str]:
+        """Outputs of first calls, and how they differ from later ones with the same seeds; empty if they do not.
+
+        Args:
+          caller: how the function is called.
+          data: a data set.
+          neighbor: the other.
+          seed: root of the seeds of these runs.
+          seconds: after which no further process begins.
+        """
+        rng = np.random.default_rng([seed, 16])
+        sides = rng.permuted(np.tile([0, 1], (MOST, 1)), axis=1).ravel().tolist()
+        numbers = rng.integers(0, 2**32, 2 * MOST).tolist()
+        begun = time.monotonic()
+        self._ours.send((replace(caller, function=len, guard=nullcontext), data, neighbor, sides, numbers, seconds))
+        outputs: list[Walked | None] = self._ours.recv()
+        made: tuple[list[Any], list[Any]] = ([], [])
+        for side, output in zip(sides, outputs, strict=False):
+            if output is not None:
+                made[side].append(output)
+        n = min(map(len, made))
+        samples = Samples(made[0][:n], made[1][:n], time.monotonic() - begun, n < MOST, "the first call of a process each")
+        return samples, _difference(caller, (data, neighbor), sides, numbers, outputs)
+
+    def end(self) -> None:
+        """Ends the process."""
+        self._ours.close()
+        with suppress(ChildProcessError):
+            os.waitpid(self._process, 0)
+
+
+def set_aside(function: Callable[..., Any]) -> Starts:
+    """Forks a process that waits, before anything is called."""
+    ours, theirs = multiprocessing.Pipe()
+    process = os.fork()
+    if process == 0:
+        ours.close()
+        _serve(function, theirs)
+    theirs.close()
+    return Starts(process, ours)
+
+
+def _difference(
+    caller: Caller, data: tuple[object, object], sides: list[int], numbers: list[int], outputs: list[Walked | None]
+) -> str:
+    """How first calls differ from later ones with the same seeds, where a seed decides all."""
+    if caller.seed is None or not caller.is_repeatable or caller.batch is Batch.SIZE:
+        return ""
+    for side in (0, 1):
+        chosen = [place for place, output in enumerate(outputs) if sides[place] == side and output is not None][:_COMPARED]
+        later = caller.runs(data[side], [numbers[place] for place in chosen]) if chosen else []
+        for place, output in zip(chosen, later, strict=True):
+            if not same(outputs[place], Walked(list(leaves(output)))):
+                return (
+                    f"the first call of a process returns something else than a later one with the same seed "
+                    f"({numbers[place]}): it keeps something between calls, or looks at how many runs are asked for"
+                )
+    return ""
+
+
+# --- in the process that is set aside ------------------------------------------------------------------------------
+
+
+def _serve(function: Callable[..., Any], theirs: Connection) -> NoReturn:
+    gc.freeze()  # a fork then shares what it does not change
+    gc.disable()
+    try:
+        while True:
+            caller, data, neighbor, sides, numbers, seconds = theirs.recv()
+            caller, begun = replace(caller, function=function), time.monotonic()
+            outputs: list[Walked | None] = []
+            jobs = list(zip(sides, numbers, strict=True))
+            while len(outputs) < len(jobs) and time.monotonic() - begun < seconds:
+                some = jobs[len(outputs) : len(outputs) + _AT_ONCE]
+                outputs += [
+                    _answer(*child) for child in [_forked(caller, (data, neighbor)[side], number) for side, number in some]
+                ]
+            theirs.send(outputs)
+    except EOFError:
+        os._exit(0)
+    except BaseException:
+        os._exit(70)
+
+
+def _forked(caller: Caller, data: object, seed: int) -> tuple[int, int]:
+    """A process that makes one call, and where it writes the leaves of its output."""
+    read, write = os.pipe()
+    process = os.fork()
+    if process == 0:
+        os.close(read)
+        signal.setitimer(signal.ITIMER_REAL, _PATIENCE)
+        try:
+            output = Walked(list(leaves(caller.runs(data, [seed])[0])))
+            with os.fdopen(write, "wb") as sink:
+                pickle.dump(output, sink)
+        finally:
+            os._exit(0)
+    os.close(write)
+    return process, read
+
+
+def _answer(process: int, read: int) -> Walked | None:
+    """What a process wrote; None if it crashed or took too long."""
+    with os.fdopen(read, "rb") as source:
+        text = source.read()
+    os.waitpid(process, 0)
+    return pickle.loads(text) if text else None
