@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 
 from bandana.audits.contents import Description
 
@@ -25,7 +25,8 @@ class Coverage:
       tail: probability of the rarest tail of one release's noise that would have been seen; 1 where no noise was widened.
       refused: what the algorithm raised under wider noise, so that no tail was searched; empty where it bore that.
       never_ran: lines of the user's file that no run reached, such as `mine.py:12-14`.
-      walked: rounds of a benchmark that both sides played without replays, its whole horizon; 0: no benchmark is longer.
+      walked: rounds of a benchmark that both sides played without replays; 0: no benchmark is longer.
+      horizon: rounds of that benchmark; 0: there is none.
       walked_alone: records that differed alone in that walk.
       words: of a release, what was covered; the other fields then say nothing.
     """
@@ -43,15 +44,12 @@ class Coverage:
     refused: str = ""
     walked: int = 0
     walked_alone: int = 0
+    horizon: int = 0
 
     @property
     def longest_lag(self) -> int:
         """Number of rounds after the first changed record in which a leak could still be seen."""
         return max(0, self.rounds - 1 - min(self.records, default=self.rounds - 1))
-
-    def with_walk(self, rounds: int, alone: int) -> Coverage:
-        """The same, with a walk over a benchmark's whole horizon."""
-        return replace(self, walked=rounds, walked_alone=alone)
 
     @classmethod
     def in_words(cls, words: tuple[str, ...]) -> Coverage:
@@ -72,7 +70,7 @@ class Coverage:
         refused = (f"tails of noise were not searched: under wider noise it raised {self.refused}",) if self.refused else ()
         unseen = (f"never ran, so not seen: {', '.join(self.never_ran)}",) if self.never_ran else ()
         whole = (
-            f"replayed {self.rounds:,} of {self.walked:,} {self.unit}s; walked {self.walked:,} of {self.walked:,}: "
+            f"replayed {self.rounds:,} of {self.horizon:,} {self.unit}s; walked {self.walked:,} of {self.horizon:,}: "
             f"{self.walked_alone} records alone, and all, each second and the second half together"
         )
         return (

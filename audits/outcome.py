@@ -388,6 +388,11 @@ class Outcome:
         caveats += [control.missed(measured) for control in self.all_controls if not control.is_caught]
         if not self.all_controls:
             caveats.append("no planted fault proves the audit's power")
+        seen = self.coverage
+        if seen is not None and seen.walked < seen.horizon and self.subject.get("kind") == "algorithm":
+            caveats.append(
+                f"of {seen.horizon:,} {seen.unit}s {seen.walked:,} were walked: later ones of a file of one's own are unseen"
+            )
         return tuple(dict.fromkeys(caveats))
 
     @property

@@ -14,10 +14,12 @@ from bandana.privacy_core import Participation, Relation
 
 
 class Whole(NamedTuple):
-    """An algorithm as a benchmark plays it, and data as long as the benchmark."""
+    """An algorithm as a benchmark plays it, and data as long as the benchmark, or as memory allows."""
 
     algorithm: Algorithm
     table: Table
+    horizon: int
+    """Records of the benchmark."""
 
 
 @dataclass(frozen=True)

@@ -62,7 +62,7 @@ def late_leak(replayed: int, horizon: int) -> Control:
 
     Args:
       replayed: records of a replay.
-      horizon: records of the benchmark.
+      horizon: records that are walked.
     """
     begins = min(1 << replayed.bit_length(), horizon - 1)
     return Control(

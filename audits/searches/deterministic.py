@@ -11,6 +11,8 @@ Hypothesis searches for one among small cases and shrinks it, `bandana.audits.se
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import HealthCheck, Phase, find, settings
 from hypothesis.errors import NoSuchExample
 
@@ -148,7 +150,8 @@ class Deterministic:
             example = example or examine_pair(trial.algorithm, pair, limit, request.effort.seed, trial.users)
         # At its test budget an honest algorithm is walked no second time; of a planted fault this is the last resort.
         if trial.whole is not None and example is None and (request.until_caught or not trial.is_test_budget):
-            example, walked = walk_horizon(*trial.whole, request.effort.seed, trial.private_records)
-            coverage = None if coverage is None else coverage.with_walk(walked.rounds, walked.alone)
+            example, walked = walk_horizon(*trial.whole[:2], request.effort.seed, trial.private_records)
+            if coverage is not None:
+                coverage = replace(coverage, walked=walked.rounds, walked_alone=walked.alone, horizon=trial.whole.horizon)
         described = None if example is None else example.describe()
         return Finding(example is not None, counterexample=described, coverage=coverage)

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from bandana.algorithms.entry import Settings
 from bandana.algorithms.environments.episodes import Table
 from bandana.audits.audit import Recall, audit
@@ -100,13 +102,24 @@ def subject_of_cell(cell: Cell) -> Audited:
     return Audited(trial, weak, controls)
 
 
+_MOST_NUMBERS = 1 << 23
+"""Numbers in one data set of a walk, which takes a dozen such at once."""
+
+
 def whole_of(cell: Cell) -> Whole | None:
     """The cell's algorithm and data over the whole horizon; None where replays are as long."""
     environment = cell.environment.whole()
     if environment.setting.rounds <= cell.environment.setting.rounds:
         return None
     problem = environment.audit_problem(cell.settings.problem, cell.entry)
-    return Whole(cell.entry.build(replace(cell.settings, problem=problem)), environment.audit_table())
+    # Data of real people may be too few: the rows of a replay are played over and over, as a claim holds for all data.
+    table, horizon = cell.environment.audit_table(), environment.setting.rounds
+    rewards, covariates = table.rewards, table.covariates
+    size = (rewards.size + (0 if covariates is None else covariates.size)) // len(rewards)
+    n_walked = max(len(rewards), min(horizon, _MOST_NUMBERS // size))
+    repeated = None if covariates is None else np.resize(covariates, (n_walked, *covariates.shape[1:]))
+    data = table.with_rows(np.resize(rewards, (n_walked, *rewards.shape[1:])), repeated)
+    return Whole(cell.entry.build(replace(cell.settings, problem=problem)), data, horizon)
 
 
 def _settings(cell: Cell, table: Table) -> tuple[Settings, Settings | None, Guarantee | None]:
