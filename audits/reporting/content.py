@@ -111,7 +111,7 @@ def sections(document: Report) -> list[Section]:
         ("glossary", "How to read the numbers", glossary, has_audits),
     ]
     written: list[Section] = []
-    for part, marks, plan in (("main", "12345", main), ("appendix", string.ascii_uppercase, appendix)):
+    for part, marks, plan in (("main", string.digits[1:], main), ("appendix", string.ascii_uppercase, appendix)):
         planned = [(key, title, write) for key, title, write, is_in in plan if is_in]
         written += [
             {"id": key, "part": part, "title": f"{mark}  {title}", "blocks": write(document)}

@@ -177,7 +177,7 @@ DOORS = (
                     "bandana.flows.annexes.books.bookkeeping.book: BudgetBook Receipt State",
                     "bandana.flows.annexes.books.bookkeeping.known: DataSet Earlier",
                     "bandana.flows.annexes.books.bookkeeping.spending: budget_of",
-                    "bandana.flows.annexes.books.bookkeeping.chain: BookError Entry check_chain",
+                    "bandana.flows.annexes.books.bookkeeping.chain: Entry check_chain",
                 ),
             ),
         ),

@@ -48,7 +48,7 @@ def frame(cells: Sequence[Cell], summaries: Mapping[str, Summary], audits: Mappi
         row |= {f"test_{name}": value for name, value in (summary["decision"] or {}).items() if not name.endswith("_text")}
         row |= _values(cell, summary) | _privacy(cell, summary, audits.get(cell.name))
         numbers = numbers_of(cell, summary).items()
-        rows.append({metric.column: number.value for metric, number in numbers if metric.column not in row} | row)
+        rows.append(row | {metric.column: number.value for metric, number in numbers if metric.column not in row})
     table = pd.DataFrame(rows)
     values = [name for name in _value_names() if name in table.columns]
     last = ["replications", *_regret_names(), *values, "delta", *_privacy_names(), "verdict"]

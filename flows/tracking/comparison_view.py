@@ -16,7 +16,7 @@ import zlib
 from collections.abc import Mapping
 from typing import Any
 
-from bandana.flows.tracking.metrics import AUDIT_METRICS, HALF_WIDTH, METRICS
+from bandana.flows.tracking.metrics import AUDIT_METRICS, METRICS
 
 VIEW_KEY = "bandana"
 VIEW_TAG = f"mlflow.sharedViewState.{VIEW_KEY}"
@@ -30,7 +30,7 @@ MEASURED = "audit/epsilon_measured"
 
 _DETAIL_BARS = tuple(
     name
-    for name in (f"{FINAL_REGRET}{HALF_WIDTH}", *(metric.name for metric in METRICS), *AUDIT_METRICS)
+    for name in (*(name for metric in METRICS for name in metric.names), *AUDIT_METRICS)
     if name not in (FINAL_REGRET, CLAIMED, ACCOUNTED, MEASURED)
 )
 _DETAIL_LINES = ("regret/low", "regret/high")

@@ -30,12 +30,19 @@ class Metric(NamedTuple):
       column: in `Result.frame`.
       about: what it is, and in which unit.
       of: finds it; None: the cell has none, or it may not be shown.
+      has_interval: with the half width of an interval.
     """
 
     name: str
     column: str
     about: str
     of: Callable[[Cell, Summary], Number | None]
+    has_interval: bool = False
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of all that MLflow keeps of it."""
+        return (self.name, self.name + HALF_WIDTH) if self.has_interval else (self.name,)
 
 
 def accounted_epsilon(mu: float, pure: float | None, delta: float) -> float:
@@ -101,7 +108,9 @@ def _accounted(quantity: str, about: str) -> Metric:
     return Metric(f"privacy/{quantity}_accounted", f"{quantity}_accounted", about, of)
 
 
-FINAL_REGRET = Metric("regret/final", "regret", "mean regret after the last round, in reward", _final_regret)
+FINAL_REGRET = Metric(
+    "regret/final", "regret", "mean regret after the last round, in reward", _final_regret, has_interval=True
+)
 PRIVACY = (
     _claimed("mu", "mu of Gaussian DP that the source claims"),
     _claimed("epsilon", "epsilon that the source claims, at the parameter `delta`"),
