@@ -152,11 +152,11 @@ def telling(data: FloatArray, neighbor: FloatArray) -> np.ndarray:
         order = np.sort(pooled)
         rank = (np.searchsorted(order, pooled, "left") + np.searchsorted(order, pooled, "right")) / (2 * len(pooled)) - 0.5
         gaps.append(max(abs(_gap(rank, len(data))), abs(_gap(np.abs(rank), len(data)))))
-    order = np.array(varying, dtype=np.int64)[np.argsort(-np.round(np.array(gaps), 9), kind="stable")]
-    if len(order) <= _MOST_TREE_COLUMNS:
-        return order
-    bound = order[shares.depend(_filled(data[:, order]), _filled(neighbor[:, order]))]
-    return np.array([*dict.fromkeys([*order[:1].tolist(), *bound.tolist(), *order.tolist()])], dtype=np.int64)
+    ranked = np.array(varying, dtype=np.int64)[np.argsort(-np.round(np.array(gaps), 9), kind="stable")]
+    if len(ranked) <= _MOST_TREE_COLUMNS:
+        return ranked
+    bound = ranked[shares.depend(_filled(data[:, ranked]), _filled(neighbor[:, ranked]))]
+    return np.array([*dict.fromkeys([*ranked[:1].tolist(), *bound.tolist(), *ranked.tolist()])], dtype=np.int64)
 
 
 def _varies(x: FloatArray) -> bool:

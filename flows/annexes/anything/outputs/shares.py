@@ -45,7 +45,7 @@ def depend(data: FloatArray, neighbor: FloatArray) -> np.ndarray:
     usable = np.flatnonzero(spread > _SMALLEST)
     centered = centered[:, usable] / spread[usable]
     sizes, directions = np.linalg.eigh(centered.T @ centered / len(centered))
-    return usable[(np.abs(directions[:, sizes < _FLAT]) > _LOADS).any(axis=1)]
+    return np.asarray(usable[(np.abs(directions[:, sizes < _FLAT]) > _LOADS).any(axis=1)])
 
 
 def find_sum(data: FloatArray, neighbor: FloatArray) -> FloatArray | None:
