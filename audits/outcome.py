@@ -49,6 +49,8 @@ GUESSED_COINS = "guessed coins"
 """Its attack."""
 OUTPUT = "output"
 """View of an adversary who sees what a release returns, on one pair of data sets."""
+INDEPENDENT = "with equal seeds all actions are equal, whatever a reward is"
+"""View of a function that ignores its rewards, as far as runs with equal seeds show."""
 DRAWN = "drawn"
 """Beginning of the name of scores from runs on drawn rewards: coins decide how many there are of each side."""
 SAMPLING, DETERMINISTIC, NOISE = "sampling", "deterministic", "noise"
@@ -303,6 +305,11 @@ class Outcome:
         return any(bound.view == OUTPUT for bound in self.bounds)
 
     @property
+    def ignores_data(self) -> bool:
+        """Whether a function played the same on both sides whenever its seed was the same."""
+        return self.coverage is not None and INDEPENDENT in self.coverage.views
+
+    @property
     def all_controls(self) -> tuple[TriedControl, ...]:
         """The planted faults, at whichever budget they were tried."""
         return self.controls + (self.at_test_budget.controls if self.at_test_budget else ())
@@ -403,7 +410,7 @@ class Outcome:
             caveats.append("some scores are NaN: a bound from them means nothing")
         if not self.bounds:
             caveats.append("no bound was taken")
-        elif self.events != () and (only := self._only_score()) is not None:
+        elif self.events != () and not self.ignores_data and (only := self._only_score()) is not None:
             caveats.append(
                 f"every score is {only:g}: nothing that the adversary sees depends on what the canary answers; plant it "
                 "elsewhere, or play more rounds"

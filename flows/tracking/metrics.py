@@ -75,9 +75,8 @@ def _value(estimate: str) -> Metric:
         value = summary["values"].get(estimate) if cell.environment.shows("regret") else None
         return None if value is None else Number(value["value"], (value["high"] - value["low"]) / 2)
 
-    return Metric(
-        f"value/{estimate}", f"value_{estimate}", f"value of the last policy by logged data ({estimate}), in reward", of
-    )
+    about = f"value of the last policy by logged data ({estimate}), in reward"
+    return Metric(f"value/{estimate}", f"value_{estimate}", about, of, has_interval=True)
 
 
 def _test(name: str, about: str) -> Metric:

@@ -22,7 +22,7 @@ from bandana.algorithms.environments.tables import RewardTable, random_table
 from bandana.audits import evidence
 from bandana.audits.claims import ClaimError
 from bandana.audits.documents.report import Report
-from bandana.audits.outcome import Effort, Outcome
+from bandana.audits.outcome import INDEPENDENT, Effort, Outcome
 from bandana.audits.own import conformance, white_box
 from bandana.audits.own.conformance import ProtocolError
 from bandana.audits.summary import summarize
@@ -409,6 +409,7 @@ def _with_coupling(outcome: Outcome, coupling: Coupling) -> Outcome:
     """The outcome with what seeds of generators showed: a caveat, and a view where any were seen."""
     assert outcome.coverage is not None
     views = (*outcome.coverage.views, "seeds of generators") if coupling.n_seen else outcome.coverage.views
+    views = (*views, INDEPENDENT) if coupling.is_same else views
     caveats = (coupling.finding,) if coupling.finding else ()
     return replace(outcome, caveats=(*outcome.caveats, *caveats), coverage=replace(outcome.coverage, views=views))
 

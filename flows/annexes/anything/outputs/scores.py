@@ -136,7 +136,10 @@ def _filled(x: FloatArray) -> FloatArray:
 
 
 def telling(data: FloatArray, neighbor: FloatArray) -> np.ndarray:
-    """Columns that vary, those first whose means or spreads differ most between the sides, in ranks: tails do not decide."""
+    """Columns that vary, those first whose means or spreads differ most between the sides, in ranks: tails do not decide.
+
+    After the first one stand columns that some sum of others fixes: shares of a secret say nothing alone.
+    """
     n = max(_FEWEST_RANKED, _MOST_RANKED // max(1, data.shape[1]))
     data, neighbor = data[:n], neighbor[:n]
     gaps, varying = [], []
@@ -149,7 +152,11 @@ def telling(data: FloatArray, neighbor: FloatArray) -> np.ndarray:
         order = np.sort(pooled)
         rank = (np.searchsorted(order, pooled, "left") + np.searchsorted(order, pooled, "right")) / (2 * len(pooled)) - 0.5
         gaps.append(max(abs(_gap(rank, len(data))), abs(_gap(np.abs(rank), len(data)))))
-    return np.array(varying, dtype=np.int64)[np.argsort(-np.round(np.array(gaps), 9), kind="stable")]
+    ranked = np.array(varying, dtype=np.int64)[np.argsort(-np.round(np.array(gaps), 9), kind="stable")]
+    if len(ranked) <= _MOST_TREE_COLUMNS:
+        return ranked
+    bound = ranked[shares.depend(_filled(data[:, ranked]), _filled(neighbor[:, ranked]))]
+    return np.array([*dict.fromkeys([*ranked[:1].tolist(), *bound.tolist(), *ranked.tolist()])], dtype=np.int64)
 
 
 def _varies(x: FloatArray) -> bool:

@@ -16,7 +16,8 @@ _ROWS, _TAUGHT = 192, 2000
 _FEW = 0.15
 """Share of distinct values among some runs below which a sum is no noise."""
 _MANY = 0.5
-_RIDGE = 1e-12
+_RIDGE, _SMALLEST = 1e-12, 1e-100
+_MOST_COMPARED, _FLAT, _LOADS = 1500, 1e-8, 0.1
 _SURE = 40
 """Equations more than unknowns: a parity that fits by chance has probability 2^-40."""
 _WHOLE = 2.0**53
@@ -25,12 +26,26 @@ _WHOLE = 2.0**53
 def learn_linear(data: FloatArray, neighbor: FloatArray) -> Scorer:
     """The best score of Gaussian noise that the numbers share: what cancels in some sum of them decides."""
     data, neighbor = data[:, :_MOST_LINEAR], neighbor[:, :_MOST_LINEAR]
-    scale = np.maximum(np.concatenate([data, neighbor]).std(axis=0), 1e-300)
+    spread = np.concatenate([data, neighbor]).std(axis=0)
+    scale = np.where(spread > _SMALLEST, spread, np.inf)
     centered = np.concatenate([side - side.mean(axis=0) for side in (data, neighbor)]) / scale
     covariance = centered.T @ centered / len(centered)
     gap = (neighbor.mean(axis=0) - data.mean(axis=0)) / scale
     weights = np.linalg.solve(covariance + _RIDGE * np.eye(len(gap)), gap) / scale
     return lambda x: x[:, :_MOST_LINEAR] @ weights
+
+
+def depend(data: FloatArray, neighbor: FloatArray) -> np.ndarray:
+    """(k,) columns of which some sum is the same in all runs of a side, up to rounding."""
+    n = data.shape[1]
+    if n > _MOST_COMPARED or len(data) + len(neighbor) < n + _SURE:
+        return np.zeros(0, dtype=np.int64)
+    centered = np.concatenate([side - side.mean(axis=0) for side in (data, neighbor)])
+    spread = centered.std(axis=0)
+    usable = np.flatnonzero(spread > _SMALLEST)
+    centered = centered[:, usable] / spread[usable]
+    sizes, directions = np.linalg.eigh(centered.T @ centered / len(centered))
+    return np.asarray(usable[(np.abs(directions[:, sizes < _FLAT]) > _LOADS).any(axis=1)])
 
 
 def find_sum(data: FloatArray, neighbor: FloatArray) -> FloatArray | None:

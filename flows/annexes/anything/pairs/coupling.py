@@ -43,10 +43,12 @@ class Coupling:
     Attributes:
       n_seen: generators that were seeded on the data set, over all runs that could be compared.
       finding: what differs, in words; empty if nothing does.
+      is_same: whether all plays with one seed took the same actions, whatever a record's reward was.
     """
 
     n_seen: int
     finding: str = ""
+    is_same: bool = False
 
     @classmethod
     def found(cls, n_seen: int, seed: int, where: str = "the neighbor") -> Coupling:
@@ -106,7 +108,7 @@ def compare_plays(play: Play, menu: Menu, shape: Shape, seed: int) -> Coupling:
       shape: rounds and arms.
       seed: of tables, records and runs.
     """
-    rng, n_seen, last = np.random.default_rng([seed, 14]), 0, shape[0] - 1
+    rng, n_seen, last, is_same = np.random.default_rng([seed, 14]), 0, shape[0] - 1, True
     numbers = rng.integers(0, 2**32, _TABLES).tolist()
     with Seeds.watched() as seeds:
 
@@ -118,17 +120,19 @@ def compare_plays(play: Play, menu: Menu, shape: Shape, seed: int) -> Coupling:
             n_values = len(menu) if table % 2 else 2
             codes = rng.integers(0, n_values, shape[0])
             actions, handed = run(codes, number)
+            is_same &= actions is not None
             chosen = rng.permutation(last)[:_MOST_RECORDS].tolist()
             for record in (last, *sorted(chosen)) if actions is not None else ():
                 changed = codes.copy()
                 changed[record] = (codes[record] + rng.integers(1, n_values)) % n_values
                 others, handed_there = run(changed, number)
+                is_same &= actions is not None and others is not None and np.array_equal(actions, others)
                 if actions is None or others is None or not is_telling(actions, others, record):
                     continue
                 n_seen += sum(map(len, handed))
                 if differ(handed, handed_there):
                     return Coupling.found(n_seen, number, f"a neighbor that differs in record {record}")
-    return Coupling(n_seen)
+    return Coupling(n_seen, is_same=is_same)
 
 
 def is_telling(data: IntArray, neighbor: IntArray, record: int) -> bool:

@@ -119,7 +119,7 @@ class ReleaseOutcome:
             rarest += f"; {sum(control.is_caught for control in self.tried)} of {len(self.tried)} planted faults caught"
         lines = [
             f"{where}: {self.n_runs} runs a side, {self.how}; {self.n_values} "
-            f"value{'s' * (self.n_values != 1)} an output, {'not all' if self.unread else 'all'} read; {rarest}",
+            f"number{'s' * (self.n_values != 1)} an output{', not all of them read' * bool(self.unread)}; {rarest}",
             f"does not cover: {other}, rarer events, the last bits of floating-point numbers, time",
         ]
         if self.is_cut:

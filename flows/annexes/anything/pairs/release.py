@@ -11,6 +11,7 @@ import math
 import time
 from collections import Counter
 from dataclasses import dataclass, field
+from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -124,7 +125,7 @@ def draw(
 
 def _seconds_to_read(outputs: Outputs) -> float:
     """What it takes to take one output apart, as often as a run is."""
-    if is_numeric(outputs):
+    if is_numeric(outputs) or isinstance(outputs[0], Number):
         return 0.0
     begun = time.monotonic()
     for _ in leaves(outputs[0]):

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from numpy.random import default_rng
 
+from bandana import audit
 from bandana.audits.claims import parse
 from bandana.flows.annexes.anything.outputs.calls import inspect_call
 from bandana.flows.annexes.anything.pairs.coupling import compare
@@ -104,3 +105,14 @@ def test_noise_that_the_data_seed_is_inconclusive_whatever_replays_say():
     outcome = replace(outcome, coupling=compare(inspect_call(honest, OFF, ON, 0), OFF, ON, 0))
     assert outcome.verdict == "NOT REFUTED"
     assert "generators" not in outcome.coverage[1]
+
+
+def round_robin(rewards, seed):
+    return np.broadcast_to(np.arange(rewards.shape[1]) % 2, rewards.shape[:2])
+
+
+def test_a_function_that_ignores_its_rewards_is_not_refuted():
+    """Every score is equal then, which otherwise would forbid silence."""
+    outcome = audit(round_robin, "gdp(mu=1, relation=reward)", replays=4000, isolated=False).outcome
+    assert outcome.ignores_data
+    assert outcome.verdict == "NOT REFUTED"

@@ -6,15 +6,19 @@ broken ones are far from the claim.
 
 import functools
 import itertools
+import threading
 
 import numpy as np
 import pytest
 from nightly import first
 
-from bandana.audits.outcome import Verdict
+from bandana.audits.outcome import Effort, Verdict
 from bandana.flows.annexes.anything.outputs.calls import Batch, BrokenSubject, inspect_call
 from bandana.flows.annexes.anything.outputs.encoding import Encoder, Raised, joined
+from bandana.flows.annexes.anything.pairs import release_faults
 from bandana.flows.annexes.anything.pairs.release import LEAST_RUNS, Samples, draw, examine
+from bandana.flows.annexes.anything.pairs.stages import FIRST, audit_subject
+from bandana.flows.annexes.anything.pairs.subject import Subject
 from bandana.privacy_core import ZCDP, ApproxDP, GaussianDP, PureDP, RenyiDP
 
 ON, OFF = [1.0], [0.0]
@@ -280,6 +284,42 @@ def test_numbers_of_one_shape_become_one_array():
     assert isinstance(joined([[1.0, 2], [3]]), list)  # the types are seen too
     assert isinstance(joined([[np.ones(2)], [np.ones(3)]]), list)
     assert isinstance(joined([["1"], [2]]), list)
+
+
+def staged(function, claim, n_runs=2000):
+    subject = Subject(inspect_call(function, OFF, ON, 0), OFF, ON)
+    return audit_subject(subject, claim, Effort(n_runs, 0.95, 1e-5, 1, 0), 60.0)
+
+
+def test_what_cannot_be_read_forbids_silence():
+    outcome = staged(lambda data, seed: [gaussian(data, seed), threading.Lock()], GaussianDP(1.0))
+    assert outcome.verdict is Verdict.INCONCLUSIVE
+    assert "not all of an output was read: [1]: _thread.lock" in outcome.reasons[0]
+    assert "not all of them read" in outcome.coverage[0]
+
+
+def test_values_beyond_the_limit_are_counted():
+    encoder = Encoder.learn([["x", *range(50_010)]], [["x", *range(50_010)]])
+    assert any(words.startswith(("read 50000 of", "#rest")) for words in encoder.unread)
+
+
+def test_constant_outputs_with_missing_numbers_are_called_constant():
+    outcome = staged(lambda data, seed: [float("nan"), 3.0], PureDP(0.1))
+    assert outcome.verdict is Verdict.NOT_REFUTED
+    assert any(line.startswith("every output is the same") for line in outcome.coverage)
+    assert all(control.is_caught for control in outcome.tried)
+
+
+def test_a_planted_fault_that_is_missed_forbids_silence(monkeypatch):
+    monkeypatch.setattr(release_faults, "_FAULTS", (("invisible", "nothing", lambda output, *_: output),))
+    outcome = staged(gaussian, GaussianDP(1.0))
+    assert outcome.verdict is Verdict.INCONCLUSIVE
+    assert "the audit missed the planted fault invisible" in outcome.reasons[0]
+
+
+def test_first_runs_decide_where_they_can():
+    outcome = staged(functools.partial(laplace, scale=0.2), PureDP(1.0), n_runs=50_000)
+    assert (outcome.verdict, outcome.n_runs) == (Verdict.FAIL, FIRST)
 
 
 def test_the_same_seed_gives_the_same_outcome():
