@@ -66,12 +66,12 @@ def refute(
 
 def _played(name: str, case: Any, folder: Path, place: Path, n: int, seed: int, *, is_quiet: bool) -> dict[str, Any]:
     """Plays one case, writes its evidence, and returns its results."""
-    from bandana import __version__
     from bandana.flows.annexes.anything.refutations.campaign import CONFIDENCE, confidence_of_each
     from bandana.flows.annexes.anything.refutations.playing import play
     from bandana.flows.folder.store import write_whole
+    from bandana.flows.keys.versions import versions
 
-    entries = []
+    entries: list[dict[str, Any]] = []
     played = play(case, folder, place / "environments", confidence=confidence_of_each(n), seed=seed)
     for number, one in enumerate(played, start=1):
         if one.evidence is not None:
@@ -84,7 +84,7 @@ def _played(name: str, case: Any, folder: Path, place: Path, n: int, seed: int, 
         "case": name,
         "title": case.title,
         "library": case.library,
-        "bandana": __version__,
+        **versions("bandana"),
         "seed": seed,
         "confidence_of_all": CONFIDENCE,
         "n_audits": n,

@@ -64,7 +64,7 @@ def serve(release: Callable[..., object], parameters: dict[str, object]) -> None
 
 
 def main(place: str, name: str, text: str, *mode: str) -> None:
-    """See the module."""
+    """Runs the mode that the command names."""
     warnings.filterwarnings("ignore")
     module, parameters = load(place), json.loads(text)
     if "--state" in mode:
