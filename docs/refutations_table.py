@@ -22,7 +22,7 @@ PAGE = Path(__file__).parent / "refutations.md"
 FIGURE = IMAGES / "refutations.svg"
 CAMPAIGN = Path(__file__).parents[1] / "experiments" / "refutations"
 Document = Mapping[str, Any]
-_LINK = re.compile(r"https://github\.com/([^/]+/[^/]+)(?:/(?:issues|pull)/(\d+))?")
+_LINK = re.compile(r"https://github\.com/([^/]+/[^/]+)(?:/(?:issues|pull)/(\d+)|/blob/.*)?")
 
 
 def documents() -> dict[str, Document]:
@@ -106,21 +106,23 @@ def figure(cases: Mapping[str, Case], found: Mapping[str, Document]) -> str:
             factor = before["measured"] / before["claimed"]
             axes.plot([1, factor], [place, place], color=ROLES["measured"], linewidth=1.2)
             axes.plot([factor], [place], MARKERS["measured"], color=ROLES["measured"], markersize=5)
-            axes.annotate(f"{factor:.2g}", (factor, place), xytext=(6, -3), textcoords="offset points", fontsize=8)
+            axes.annotate(
+                f"{float(f'{factor:.2g}'):g}", (factor, place), xytext=(6, -3), textcoords="offset points", fontsize=8
+            )
             if after is not None and after["measured"] > 0:
                 axes.plot([after["measured"] / after["claimed"]], [place], "o", color=ROLES["accounted"], markersize=4)
-        axes.set_yticks(range(len(shown)), [name for name, _, _ in shown])
-        axes.set_xlim(0.1, 600)
-        axes.set_xticks([0.1, 1, 10, 100], ["0.1", "1", "10", "100"])
+        axes.set_xlim(0.01, 600)
+        axes.set_xticks([0.01, 0.1, 1, 10, 100], ["0.01", "0.1", "1", "10", "100"])
         axes.set_xlabel("measured lower bound, in units of the claim (95 % together)")
         close_rows(axes, -0.6, len(shown) - 0.4)
+        axes.set_yticks(range(len(shown)), [name for name, _, _ in shown])
         legend_above(axes, [
             {"color": ROLES["claimed"], "label": "the claim"},
             {"color": ROLES["measured"], "marker": MARKERS["measured"], "label": "measured"},
             {"color": ROLES["accounted"], "marker": "o", "linestyle": "none", "label": "measured after the fix"},
         ])  # fmt: skip
 
-    return svg_of(draw, 6.8, 0.28 * len(shown) + 1.1)
+    return svg_of(draw, 7.4, 0.28 * len(shown) + 1.1)
 
 
 def filled(page: str) -> str:

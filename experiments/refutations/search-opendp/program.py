@@ -65,7 +65,7 @@ def release(data, seed, name, scale):
 
 
 def state(_, name, scale):
-    """What the map states for the distance of the pair."""
+    """What the map states for the distance of the pair; of an approximate zCDP claim its rho, whose delta is below 1e-15."""
     stated, found = measurement(name, scale).map(MEASUREMENTS[name][1]), measurement(name, scale).output_measure
     if isinstance(stated, tuple):
         kind = "approx" if "MaxDivergence" in str(found) else "zcdp"

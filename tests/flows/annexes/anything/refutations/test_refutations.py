@@ -1,5 +1,6 @@
 """The refutation campaign: its arithmetic, its cases, and one whole case on a tiny library."""
 
+import importlib
 import json
 import subprocess
 import sys
@@ -232,3 +233,12 @@ def test_a_recorded_refutation_is_made_again(name, tmp_path, monkeypatch):
     monkeypatch.setenv("BANDANA_DATA", str(tmp_path / "bandana_data"))
     done = CliRunner().invoke(app, ["refute", name, "--folder", str(CAMPAIGN), "--seed", "1"])
     assert done.exit_code == 0, done.output
+
+
+def test_the_page_shows_the_recorded_results(monkeypatch):
+    monkeypatch.syspath_prepend(str(CAMPAIGN.parents[1] / "docs"))
+    table = importlib.import_module("refutations_table")
+    page = table.PAGE.read_text(encoding="utf-8")
+    assert table.filled(page) == page
+    assert all(f"| `{name}` |" in page for name in CASES if not name.startswith("search-"))
+    assert table.FIGURE.stat().st_size < 80_000
