@@ -8,6 +8,7 @@ from bandana.flows.annex import Annex
 
 ANNEX = Annex(
     plugs={
+        "commands": {"refute": f"{__name__}.refutations.command:refute"},
         "audits": {"algorithm": f"{__name__}.commands_own:audit", "release": f"{__name__}.commands_release:audit"},
         "names": {"Audit": f"{__name__}.api:Audit", "audit": f"{__name__}.api:audit"},
     },
@@ -16,6 +17,8 @@ ANNEX = Annex(
         "docs/audit-your-own.md",
         "docs/how-to/any-language.md",
         "docs/how-to/audit-a-release.md",
+        "docs/refutations.md",
+        "docs/refutations_table.py",
         "docs/tutorials/audit-continual-sum.md",
         "docs/tutorials/audit-diffprivlib.md",
         "docs/tutorials/audit-opacus.md",
@@ -26,5 +29,6 @@ ANNEX = Annex(
         "examples/opacus_step.py",
         "examples/opendp_tree.py",
         "examples/release.py",
+        "experiments/refutations",
     ),
 )
