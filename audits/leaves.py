@@ -6,7 +6,6 @@ sign of a zero carry data as well as a number does: each is a leaf here, and wha
 
 from __future__ import annotations
 
-import copyreg
 import logging
 import re
 import types
@@ -64,9 +63,9 @@ def leaves(value: object, path: str = "") -> Iterator[Leaf]:
         yield from value.parts
         return
     walk = _Walk()
-    found = walk.parts(value, path)
-    yield from islice(found, MOST_LEAVES)
-    if next(found, None) is not None:
+    result = walk.parts(value, path)
+    yield from islice(result, MOST_LEAVES)
+    if next(result, None) is not None:
         yield Leaf(f"{path}#rest", f"more than {MOST_LEAVES} parts", is_read=False)
 
 
@@ -85,8 +84,8 @@ def as_floats(numbers: Any) -> FloatArray:
 
 def as_float(numbers: Any) -> FloatArray:
     """Numbers of any shape as float64; minus zero, which equals zero, as a number next to it."""
-    found = np.asarray(numbers.astype(np.float64))
-    return np.where((found == 0) & np.signbit(found), _NEGATIVE_ZERO, found) if numbers.dtype.kind == "f" else found
+    result = np.asarray(numbers.astype(np.float64))
+    return np.where((result == 0) & np.signbit(result), _NEGATIVE_ZERO, result) if numbers.dtype.kind == "f" else result
 
 
 def remainder(numbers: Any) -> tuple[FloatArray, ...]:
@@ -237,7 +236,7 @@ class _Walk:
             yield Leaf(f"{path}#name", reduced)
             return
         made, given, state, items, pairs = (*reduced, None, None, None)[:5]
-        if made in (copyreg.__newobj__, copyreg._reconstructor):  # type: ignore[attr-defined]
+        if getattr(made, "__name__", "") in ("__newobj__", "_reconstructor"):
             given = () if isinstance(value, _CONTENTS) else given[1:]  # the class is named already, as are contents
         if isinstance(state, dict):  # attributes are read already
             state = {name: part for name, part in state.items() if kept.get(name, kept) is not part}

@@ -86,11 +86,11 @@ def _as_real(array: NDArray[Any]) -> NDArray[Any]:
 
 def _digest(value: Any) -> int:
     """A number that equal objects share; others share it with probability 2^-64."""
-    found = hashlib.blake2b(digest_size=8)
+    result = hashlib.blake2b(digest_size=8)
     for path, label, numbers, _ in objects.leaves(value):
-        found.update(f"{path} {label}\n".encode("utf-8", "surrogatepass"))
-        found.update(b"" if numbers is None else numbers.tobytes())
-    return int.from_bytes(found.digest(), "little")
+        result.update(f"{path} {label}\n".encode("utf-8", "surrogatepass"))
+        result.update(b"" if numbers is None else numbers.tobytes())
+    return int.from_bytes(result.digest(), "little")
 
 
 def _parts(state: Any) -> list[tuple[str, Any]]:
@@ -112,8 +112,8 @@ def _mark(array: NDArray[np.generic], n_reps: int) -> NDArray[np.uint64]:
     # Minus zero becomes zero; a Boolean and a whole number are what they are as floats, and what these leave out.
     bits = np.concatenate([rows.astype(np.float64) + 0.0, *objects.remainder(rows)], axis=1).view(np.uint64)
     bits = (bits ^ (bits >> np.uint64(32))) * _weights(bits.shape[1])
-    marks = (bits ^ (bits >> np.uint64(29))).sum(axis=1, dtype=np.uint64)
-    return marks if is_own else np.broadcast_to(marks, n_reps)
+    result = (bits ^ (bits >> np.uint64(29))).sum(axis=1, dtype=np.uint64)
+    return result if is_own else np.broadcast_to(result, n_reps)
 
 
 @lru_cache(maxsize=256)
@@ -140,11 +140,11 @@ def first_parting(mine: StateLog, theirs: StateLog, hidden: IntArray) -> Parting
       hidden: (n_reps,) a record whose own actions may differ, -1 for none: until the next record's phase ends, the state may
         hold what was shown to that user.
     """
-    records, names = np.full(len(hidden), -1, dtype=np.int64), [""] * len(hidden)
+    result, names = np.full(len(hidden), -1, dtype=np.int64), [""] * len(hidden)
     for one, other, last in zip(mine.marks, theirs.marks, mine.last, strict=False):
-        open_ = (records < 0) & ((hidden < 0) | (last > hidden))
+        open_ = (result < 0) & ((hidden < 0) | (last > hidden))
         for name in one:
             if name in other:
-                for rep in np.flatnonzero((one[name] != other[name]) & open_ & (records < 0)):
-                    records[rep], names[rep] = last[rep], name
-    return Parting(records, names)
+                for rep in np.flatnonzero((one[name] != other[name]) & open_ & (result < 0)):
+                    result[rep], names[rep] = last[rep], name
+    return Parting(result, names)

@@ -57,9 +57,9 @@ def joined(parts: Sequence[Outputs]) -> Outputs:
             return np.concatenate(arrays)
     items = [item for part in parts for item in part]
     if len({_form(item) for item in items}) == 1 and isinstance(items[0], np.ndarray | Number):
-        found = np.array(items)
-        if is_numeric(found) and (found.dtype.kind in "bf" or not isinstance(items[0], int) or found.dtype == np.int64):
-            return found
+        result = np.array(items)
+        if is_numeric(result) and (result.dtype.kind in "bf" or not isinstance(items[0], int) or result.dtype == np.int64):
+            return result
     return items
 
 
@@ -114,7 +114,7 @@ class Encoder:
                 labels.setdefault(path, Counter())[label] += 1
             most = max(most, n)
         columns = {
-            path: (tuple(sorted(dict(found.most_common(_MOST_LABELS)))), widths[path]) for path, found in labels.items()
+            path: (tuple(sorted(dict(result.most_common(_MOST_LABELS)))), widths[path]) for path, result in labels.items()
         }
         learned = cls(columns, None, most, tuple(unread))
         if n_values <= _MOST_KEPT:
@@ -131,7 +131,7 @@ class Encoder:
         if self.columns is None:
             return _numeric_table(np.asarray(outputs))
         kept = self.kept if self.kept is not None else np.arange(sum(1 + width for _, width in self.columns.values()))
-        found = np.empty((len(outputs), len(kept)))
+        result = np.empty((len(outputs), len(kept)))
         places, n_columns = {}, 0
         for path, (labels, width) in self.columns.items():
             places[path] = n_columns, {label: float(code) for code, label in enumerate(labels)}, width
@@ -150,8 +150,8 @@ class Encoder:
                 values[place] = codes.get(label, _OTHER)
                 if numbers is not None:
                     values[place + 1 : place + 1 + min(width, len(numbers))] = numbers[:width]
-            found[row] = values[kept]
-        return found
+            result[row] = values[kept]
+        return result
 
 
 def _numeric_table(outputs: np.ndarray) -> FloatArray:

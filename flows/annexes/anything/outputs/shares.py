@@ -55,7 +55,7 @@ def find_sum(data: FloatArray, neighbor: FloatArray) -> FloatArray | None:
     """
     both = np.concatenate([data[:_TAUGHT], neighbor[:_TAUGHT]])
     numbers = [column for column in range(data.shape[1]) if _has_many(both[:, column])][:_MOST_SUMMED]
-    best, found = 0.1, None
+    best, result = 0.1, None
     sides = [side[:_ROWS] for side in (data, neighbor)]
     for size in (2, 3):
         for columns in combinations(numbers, size):
@@ -64,11 +64,11 @@ def find_sum(data: FloatArray, neighbor: FloatArray) -> FloatArray | None:
                 summed = [_grid(side[:, columns], weights) for side in sides]
                 if min(len(np.unique(values)) / len(values) for values in summed) > _FEW:
                     continue
-                told = _distance(*(_grid(side[:_TAUGHT, columns], weights) for side in (data, neighbor)))
-                if told > best:
-                    best, found = told, np.zeros(data.shape[1])
-                    found[list(columns)] = weights
-    return found
+                distance = _distance(*(_grid(side[:_TAUGHT, columns], weights) for side in (data, neighbor)))
+                if distance > best:
+                    best, result = distance, np.zeros(data.shape[1])
+                    result[list(columns)] = weights
+    return result
 
 
 def apply_sum(x: FloatArray, weights: FloatArray) -> FloatArray:
@@ -120,14 +120,14 @@ def _parity(x: FloatArray, places: np.ndarray) -> FloatArray:
 
 def _bit_places(x: FloatArray) -> np.ndarray:
     """(bits, 2) columns of whole numbers, and which of their bits vary; low bits of each first."""
-    found = []
+    result = []
     for column in range(x.shape[1]):
         numbers = x[:, column]
         if not np.isfinite(numbers).all() or (numbers != np.floor(numbers)).any() or np.abs(numbers).max() > _WHOLE:
             continue
         whole = numbers.astype(np.int64)
-        found += [(column, bit) for bit in range(53) if 0 < ((whole >> bit) & 1).mean() < 1]
-    return np.array(sorted(found, key=lambda place: place[1])[:_MOST_BITS], dtype=np.int64).reshape(-1, 2)
+        result += [(column, bit) for bit in range(53) if 0 < ((whole >> bit) & 1).mean() < 1]
+    return np.array(sorted(result, key=lambda place: place[1])[:_MOST_BITS], dtype=np.int64).reshape(-1, 2)
 
 
 def _bits(x: FloatArray, places: np.ndarray) -> BoolArray:
@@ -156,9 +156,9 @@ def _solved(bits: BoolArray, side: BoolArray) -> BoolArray | None:
         row += 1
     if system[row:, -1].any():
         return None
-    found = np.zeros(n_bits + 1, dtype=bool)
-    found[pivots] = system[: len(pivots), -1]
-    return found[:-1] if found[:-1].any() else None
+    result = np.zeros(n_bits + 1, dtype=bool)
+    result[pivots] = system[: len(pivots), -1]
+    return result[:-1] if result[:-1].any() else None
 
 
 def _best_of_three(bits: BoolArray, side: BoolArray) -> BoolArray:
@@ -175,9 +175,9 @@ def _best_of_three(bits: BoolArray, side: BoolArray) -> BoolArray:
             odd = {one} ^ ({other} - {one}) ^ ({first} - {None})
             if odd:
                 best, chosen = float(pairs[place]), sorted(odd)
-    found = np.zeros(x.shape[1], dtype=bool)
-    found[chosen] = True
-    return found
+    result = np.zeros(x.shape[1], dtype=bool)
+    result[chosen] = True
+    return result
 
 
 # --- runs seen before ----------------------------------------------------------------------------------------------
@@ -198,9 +198,9 @@ def learn_seen(data: FloatArray, neighbor: FloatArray) -> Scorer | None:
         return None
 
     def score(x: FloatArray) -> FloatArray:
-        found = np.zeros(len(x))
+        result = np.zeros(len(x))
         for column, on_data, on_neighbor in known:
-            found += np.isin(x[:, column], on_neighbor).astype(float) - np.isin(x[:, column], on_data)
-        return found
+            result += np.isin(x[:, column], on_neighbor).astype(float) - np.isin(x[:, column], on_data)
+        return result
 
     return score

@@ -99,9 +99,9 @@ def planted_in(
             return fault((samples.data, samples.neighbor)[side][next(places[side])], side, rng, often)
 
         made = draw(Caller(run), 0, 1, n, seed, seconds, least=1)
-        found: ReleaseOutcome = examine(made, stated, confidence=confidence, seed=seed, share=share)
-        caught = (SAMPLING,) if found.measured > limit else ()
-        tried.append(TriedControl(name, words, (SAMPLING,), caught, _finite(found.measured), limit))
+        result: ReleaseOutcome = examine(made, stated, confidence=confidence, seed=seed, share=share)
+        caught = (SAMPLING,) if result.measured > limit else ()
+        tried.append(TriedControl(name, words, (SAMPLING,), caught, _finite(result.measured), limit))
     return tuple(tried)
 
 

@@ -16,17 +16,16 @@ from bandana.audits.evidence import to_bytes
 from bandana.audits.outcome import Effort
 from bandana.flows.annexes.anything.given_pairs import on_pair
 from bandana.flows.annexes.anything.outputs.calls import BrokenSubject
-from bandana.flows.annexes.anything.outputs.encoding import NotEncodable
 from bandana.flows.annexes.anything.own import RELEASE
 from bandana.flows.annexes.anything.pairs.outcome import ReleaseOutcome
-from bandana.flows.annexes.anything.pairs.release import audit_subject
+from bandana.flows.annexes.anything.pairs.stages import audit_subject
 from bandana.flows.annexes.anything.pairs.subject import Subject
 from bandana.flows.annexes.anything.refutations.campaign import FAILED
 from bandana.flows.annexes.anything.refutations.case import Case, Planned
 from bandana.flows.annexes.anything.refutations.environments import python_with
 from bandana.flows.annexes.anything.refutations.serving import claim_of, served
+from bandana.flows.cells.audits import about_audits
 from bandana.flows.keys.provenance import Making
-from bandana.flows.work.audits import about_audits
 
 _DELTA = 1e-5
 _ANSWER = 300.0
@@ -71,7 +70,7 @@ def play(case: Case, folder: Path, environments: Path, *, confidence: float, see
         began, own = time.monotonic(), int.from_bytes(sha256(f"{seed} {folder.name} {audit.name}".encode()).digest()[:4])
         try:
             outcome, evidence = _audited(audit, python, folder, confidence, own % 2**31)
-        except (BrokenSubject, NotEncodable, ClaimError) as error:
+        except (BrokenSubject, ClaimError) as error:
             yield Played(entry | {"verdict": FAILED, "claim": audit.claim, "reasons": [str(error)]}, None)
             continue
         found = outcome.entry(audit.name) | {
