@@ -112,7 +112,7 @@ MARKED: dict[str, tuple[str, ...]] = {
         "test_planted_faults",
         "test_adar_ucb_reaches",
     ),
-    "flows/suites/test_power_curve.py": ALL,
+    "flows/results/test_power_curve.py": ALL,
     "privacy_core/test_factorized_sum.py": (
         "TestTheExplicitMatrices",
         "TestReferenceVariances::test_four",
@@ -128,10 +128,10 @@ is not sensitive itself."""
 
 EXCEPTIONS: dict[str, str] = {
     "algorithms/bandits/capri/test_capri_processors.py": "it starts the other processor itself",
-    "flows/spec/test_environments.py": "norms of what is drawn; its numbers are repeated in algorithms/",
-    "flows/spec/test_episode_environments.py": "one product of two unit vectors; models have tests of their own",
+    "flows/problems/test_environments.py": "norms of what is drawn; its numbers are repeated in algorithms/",
+    "flows/problems/test_episode_environments.py": "one product of two unit vectors; models have tests of their own",
     "flows/keys/test_identity.py": "keys are made of text; those of every spec are compared in test_processors",
-    "flows/spec/test_kernel_environments.py": "distances with wide room; functions have tests of their own",
+    "flows/problems/test_kernel_environments.py": "distances with wide room; functions have tests of their own",
     "privacy_core/test_secure_noise.py": "the noise is made of whole numbers, norms are compared with what those allow",
     "test_processors.py": "it starts the other processor itself",
     "test_words.py": "it reads words",

@@ -57,6 +57,10 @@ class LateLeak(WithLedgerWrapper):
         return sensitive, LeakingState(honest, np.where(leaks, record.rewards[:, -1], released.last))
 
 
+LATE = "late-leak"
+"""Name of the fault."""
+
+
 def late_leak(replayed: int, horizon: int) -> Control:
     """The fault that begins at the first power of two beyond the records of a replay.
 
@@ -66,6 +70,6 @@ def late_leak(replayed: int, horizon: int) -> Control:
     """
     begins = min(1 << replayed.bit_length(), horizon - 1)
     return Control(
-        "late-leak", f"From record {begins:,} on, which no replay reaches, the released state holds rewards (no privacy)",
+        LATE, f"From record {begins:,} on, which no replay reaches, the released state holds rewards (no privacy)",
         lambda honest: LateLeak(honest, begins), (DETERMINISTIC,), is_sampled=False,
     )  # fmt: skip

@@ -355,7 +355,7 @@ def test_counts_are_whole_numbers(value):
 def test_the_command_takes_every_parameter_by_an_option_or_by_set():
     taken = set(inspect.signature(calibrate).parameters)
     parameters = {name for entry in PRIVATE for name in calibrations.defaults(entry)}
-    assert taken - parameters == {"context", "algorithm", "model", "guarantee", "reading", "others", "as_json", "debug"}
+    assert taken - parameters == {"algorithm", "model", "guarantee", "reading", "others", "as_json", "debug"}
     assert all(option(name).startswith("--set ") == (name not in taken) for name in parameters)
 
 
