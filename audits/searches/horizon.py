@@ -34,6 +34,8 @@ _MOST, _LEAST, _TOGETHER = 64, 4, 8
 """Replicates that differ in one record, at most and at least; replicates that differ in many."""
 _MOST_BYTES = 1 << 30
 """Memory for what both sides keep of all replicates."""
+_MOST_PHASES, _MANY_PHASES, _FEW = 1 << 14, 1 << 11, 8
+"""Rounds of an algorithm that does not jump: so many are walked at most; beyond so many, few replicates differ alone."""
 _PILOT = 512
 _KEY = 0x686F_727A
 
@@ -64,7 +66,12 @@ def walk_horizon(
     Returns:
       a counterexample, on as few rounds as show it, or None; and what was walked.
     """
-    n_alone = int(np.clip(_MOST_BYTES // _bytes_of_a_replicate(algorithm, table, seed), _LEAST, _MOST))
+    n_bytes, is_dense = _cost_of_a_round(algorithm, table, seed)
+    if is_dense and table.n_users > _MOST_PHASES:
+        table = _first_rows(table, _MOST_PHASES)
+    n_alone = int(np.clip(_MOST_BYTES // int(n_bytes * table.n_users + 1), _LEAST, _MOST))
+    if is_dense and table.n_users > _MANY_PHASES:
+        n_alone = min(n_alone, _FEW)
     sides = _all_at_once(algorithm, table, min(_TOGETHER, n_alone), seed)
     starts = sides.data.starts(0)
     records = positions(table.n_users, starts, n_alone)
@@ -100,15 +107,18 @@ def positions(n_users: int, starts: Iterable[int], most: int) -> IntArray:
     return records.astype(np.int64)
 
 
-def _bytes_of_a_replicate(algorithm: Algorithm, table: Table, seed: int) -> int:
-    """Memory that both sides keep of one replicate, from a short run: later phases are as long or longer."""
+def _cost_of_a_round(algorithm: Algorithm, table: Table, seed: int) -> tuple[float, bool]:
+    """Memory that both sides keep of a round of one replicate, and whether most rounds are a phase of their own.
+
+    From a short run: later phases are as long or longer.
+    """
     n_rounds = min(table.n_users, max(_PILOT, algorithm.n_actions))
     root = np.random.SeedSequence(seed)
     ledger, noted = LiveLedger(1, ReproducibleNoise(root), keeps_transcript=True), StateLog(algorithm, 1)
     run(noted, table, ledger, horizon=n_rounds, coins=Coins(root, 1))
     kept = sum(entry.value.nbytes + entry.output.nbytes for entry in ledger.transcript)
     kept += 8 * sum(map(len, noted.marks)) + 64 * len(noted.last)
-    return max(1, 2 * kept * table.n_users // n_rounds)
+    return 2 * kept / n_rounds, 2 * len(noted.last) >= n_rounds
 
 
 def _all_at_once(algorithm: Algorithm, table: Table, n_reps: int, seed: int) -> Sides:
