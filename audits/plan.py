@@ -15,6 +15,10 @@ from bandana.privacy_core import Guarantee, TrustModel
 _MAIN_SHARE, _DRAWN_SHARE = 0.8, 0.4
 
 
+EARLY = 0.05
+"""Share of the failure probability of an audit of a release in its first calls, and in its first runs."""
+
+
 @dataclass(frozen=True)
 class PlannedBound:
     """One bound that an audit takes on every pair.

@@ -10,6 +10,7 @@ import time
 from dataclasses import replace
 
 from bandana.audits.outcome import Effort, Verdict
+from bandana.audits.plan import EARLY
 from bandana.flows.annexes.anything.outputs.encoding import joined
 from bandana.flows.annexes.anything.pairs.exposed import exposed
 from bandana.flows.annexes.anything.pairs.outcome import ReleaseOutcome
@@ -21,8 +22,6 @@ from bandana.privacy_core import Guarantee
 
 FIRST = 1000
 """Runs of each side that are bounded first."""
-_EARLY = 0.05
-"""Share of the failure probability of each of the two early bounds."""
 _FIRST_CALLS, _RUNS, _FAULTS = 0.35, 0.6, 0.02
 """Shares of the time: of first calls, and of runs; the rest is for what learns from them; and of each planted fault."""
 _PARTS = (0.25, 0.125, 1)
@@ -67,7 +66,7 @@ def audit_subject(
         few = ", too few for a bound" if first.is_cut else ""
         notes = (*notes, f"first calls of a process: {len(first.data)} a side{few}")
         if not first.is_cut:
-            outcome = bounded(first, _EARLY, _PARTS)
+            outcome = bounded(first, EARLY, _PARTS)
             if outcome.measured > outcome.limit:
                 return outcome
 
@@ -80,14 +79,14 @@ def audit_subject(
         samples = drawn(effort.replays, effort.seed)
     else:
         pilot = drawn(FIRST, effort.seed)
-        outcome = bounded(pilot, _EARLY)
+        outcome = bounded(pilot, EARLY)
         if outcome.verdict is Verdict.FAIL or pilot.is_cut:
             return replace(outcome, notes=("the first runs decide; more would measure more", *outcome.notes))
         rest = drawn(effort.replays - FIRST, effort.seed + 2**32)
         sides_made = [joined([one, other]) for one, other in ((pilot.data, rest.data), (pilot.neighbor, rest.neighbor))]
         samples = replace(rest, data=sides_made[0], neighbor=sides_made[1], seconds=pilot.seconds + rest.seconds)
-    outcome = replace(bounded(samples, 1 - 2 * _EARLY), differs=differs, coupling=subject.compare(effort.seed))
+    outcome = replace(bounded(samples, 1 - 2 * EARLY), differs=differs, coupling=subject.compare(effort.seed))
     if outcome.verdict is not Verdict.NOT_REFUTED:
         return outcome
-    tried = planted_in(samples, stated, effort.confidence, effort.seed, _FAULTS * seconds, 1 - 2 * _EARLY)
+    tried = planted_in(samples, stated, effort.confidence, effort.seed, _FAULTS * seconds, 1 - 2 * EARLY)
     return replace(outcome, tried=tried)

@@ -12,7 +12,7 @@ from bandana.audits.bounds import one_run_methods
 from bandana.audits.bounds.methods import bounds_on, method_of
 from bandana.audits.claims import Quantity
 from bandana.audits.outcome import ACTIONS, DRAWN, ONE_RUN, OUTPUT, TRANSCRIPT, Outcome, StatedBound
-from bandana.audits.plan import PlannedBound, levels, plan_bounds
+from bandana.audits.plan import EARLY, PlannedBound, levels, plan_bounds
 from bandana.flows.annexes.compliance.evidence.lines import Line, agree
 from bandana.privacy_core import PureDP, Relation
 
@@ -32,7 +32,7 @@ class _Expected:
     view: str
     quantity: Quantity
     methods: tuple[tuple[str, Mapping[str, Any]], ...]
-    level: float
+    levels: tuple[float, ...]
     scores: str | None
 
     def __str__(self) -> str:
@@ -42,8 +42,8 @@ class _Expected:
         """Differences of a bound from this one, in words."""
         if not any(bound.method == name and agree(dict(bound.parameters), dict(given)) for name, given in self.methods):
             yield f"{self}: {self.methods[0][0]} with {dict(self.methods[0][1])}"
-        if not agree(bound.level, self.level):
-            yield f"{self}: level {self.level:.6g}"
+        if not any(agree(bound.level, level) for level in self.levels):
+            yield f"{self}: level {' or '.join(f'{level:.6g}' for level in self.levels)}"
 
 
 def check_plan(outcome: Outcome) -> list[Line]:
@@ -97,7 +97,9 @@ def _expected(outcome: Outcome) -> Iterator[_Expected]:
     if is_release(outcome):
         quantity = Quantity.of(outcome.claim.stated)
         methods = tuple(bounds_on(quantity, outcome.effort.seed))
-        yield _Expected(OUTPUT, quantity, methods, 1 - outcome.effort.confidence, "output0")
+        failure = 1 - outcome.effort.confidence
+        shares = (1.0, EARLY, 1 - 2 * EARLY)  # samples have one bound; the stages of an audit share the level
+        yield _Expected(OUTPUT, quantity, methods, tuple(failure * share for share in shares), "output0")
     elif outcome.events is None:
         yield from _of_function(outcome)
     else:
@@ -112,7 +114,7 @@ def _expected(outcome: Outcome) -> Iterator[_Expected]:
 
 def _on_pair(planned: PlannedBound, index: int, outcome: Outcome, level: float) -> _Expected:
     method = method_of(planned.quantity, outcome.effort.seed, is_learned=planned.view == ACTIONS)
-    return _Expected(planned.view, planned.quantity, (method,), level, f"{planned.view}{index}")
+    return _Expected(planned.view, planned.quantity, (method,), (level,), f"{planned.view}{index}")
 
 
 def _of_function(outcome: Outcome) -> Iterator[_Expected]:
@@ -122,10 +124,10 @@ def _of_function(outcome: Outcome) -> Iterator[_Expected]:
     own, seed = Quantity.of(outcome.claim.stated), outcome.effort.seed
     main, rest, on_drawn = levels(outcome.effort.confidence, n_pairs)
     if drawn:
-        yield _Expected(ACTIONS, own, tuple(bounds_on(own, seed)), on_drawn, f"{DRAWN}0")
+        yield _Expected(ACTIONS, own, tuple(bounds_on(own, seed)), (on_drawn,), f"{DRAWN}0")
     for _ in range(n_pairs):
         for quantity, level in ((own, main), (Quantity("epsilon", outcome.effort.delta), rest)):
-            yield _Expected(ACTIONS, quantity, (method_of(quantity, seed, is_learned=True),), level, None)
+            yield _Expected(ACTIONS, quantity, (method_of(quantity, seed, is_learned=True),), (level,), None)
 
 
 def _of_one_run(outcome: Outcome, plan: tuple[PlannedBound, ...]) -> Iterator[_Expected]:
@@ -142,7 +144,7 @@ def _of_one_run(outcome: Outcome, plan: tuple[PlannedBound, ...]) -> Iterator[_E
         outcome.failure * shares[0],
         is_sequential=any("sequential" in method for method in taken),
     ):
-        yield _Expected(ONE_RUN, quantity, ((name, parameters),), level, ONE_RUN)
+        yield _Expected(ONE_RUN, quantity, ((name, parameters),), (level,), ONE_RUN)
 
 
 def _n_pairs(outcome: Outcome) -> int:

@@ -197,7 +197,7 @@ def test_a_case_is_played_in_its_own_packages_at_the_campaigns_level(tmp_path, r
     for entry in document["audits"]:
         assert sha256((kept / entry["evidence"]).read_bytes()).hexdigest() == entry["evidence_sha256"]
     checked = CliRunner().invoke(app, ["verify", str(kept / document["audits"][0]["evidence"])])
-    assert "none differs; the verdict is FAIL" in checked.output
+    assert "none differs; the verdict is FAIL" in checked.output, checked.output
 
 
 def test_a_case_that_is_contradicted_ends_with_1(tmp_path, refute):
