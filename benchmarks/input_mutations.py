@@ -99,7 +99,7 @@ def verify_evidence(content: bytes, folder: Path) -> Callable[[], str | None]:
 
     path = folder / "evidence.npz"
     path.write_bytes(content)
-    found = check(Request(path)).found
+    found = check(Request(path)).verification
     render(found)
     return lambda: written.evidence_differs(content, files.evidence()) if found.is_verified else None
 

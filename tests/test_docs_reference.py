@@ -75,7 +75,7 @@ def test_every_name_on_a_page_by_use_exists_and_is_explained(hooks):
                 assert hasattr(importlib.import_module(module), short), name
                 assert api._public(ROOT, module)[short], f"{name} has no docstring to show"
     part = hooks("api_doors").Part("x", "", ("bandana.privacy_core.noise.sources: Nose",))
-    with pytest.raises(LookupError, match=r"bandana\.privacy_core\.noise has no 'Nose'"):
+    with pytest.raises(LookupError, match=r"bandana\.privacy_core\.noise\.sources has no 'Nose'"):
         api.listed(ROOT, part)
     with pytest.raises(LookupError, match=r"no module bandana\.privacy_core\.nose"):
         api.listed(ROOT, part._replace(sources=("bandana.privacy_core.nose",)))

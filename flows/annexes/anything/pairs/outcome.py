@@ -94,7 +94,7 @@ class ReleaseOutcome:
         """Why bounds from fresh seeds say nothing in favor of the claim."""
         seeds = () if self.coupling is None or not self.coupling.finding else (self.coupling.finding,)
         unread = (f"not all of an output was read: {words}" for words in _some(self.unread))
-        missed = (control.missed for control in self.tried if not control.is_caught)
+        missed = (control.missed(self.measured) for control in self.tried if not control.is_caught)
         return (*((self.differs,) if self.differs else ()), *unread, *seeds, *missed)
 
     @property

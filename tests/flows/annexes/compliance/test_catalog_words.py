@@ -20,7 +20,7 @@ SEARCHES = {"noise-halved": {"sampling", "noise"}, "noise-reused": {"determinist
 def _outcome(noted="", **expected):
     names = {"halved": "noise-halved", "reused": "noise-reused", "shown": "value-shown", "tail": "exact-in-the-tail"}
     controls = [TriedControl(names[name], "", tuple(by.split()), (), 0.0, 1.0) for name, by in expected.items()]
-    return SimpleNamespace(all_controls=controls, about={_NOT_PLANTED: noted})
+    return SimpleNamespace(all_controls=controls, about={_NOT_PLANTED: noted}, coverage=None)
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,11 @@ def _evidence(label, name=None):
         searches.setdefault(control.name, []).extend(control.caught_by)
     controls = tuple(TriedControl(each, "", tuple(searches.get(each, listed[each])), (), 0.0, 1.0) for each in listed)
     return SimpleNamespace(
-        subject={"kind": "catalog", "name": name or label}, claim=subject.trial.claim, about={}, all_controls=controls
+        subject={"kind": "catalog", "name": name or label},
+        claim=subject.trial.claim,
+        about={},
+        all_controls=controls,
+        coverage=None,
     )
 
 
