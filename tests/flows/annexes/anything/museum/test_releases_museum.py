@@ -78,7 +78,9 @@ def test_a_witness_proves_each_leak(name):
 
 @pytest.mark.parametrize("name", marked(BROKEN))
 def test_a_broken_release_fails(name):
-    assert audited(name).verdict == "FAIL"
+    # First calls take a process each: on a loaded machine the default time has room for too few of them to bound.
+    more = {"seconds": 600.0} if EXHIBITS[name].first else {}
+    assert audited(name, **more).verdict == "FAIL"
 
 
 @pytest.mark.parametrize("name", marked(HONEST))
