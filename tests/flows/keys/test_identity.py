@@ -310,6 +310,7 @@ NOT_IN_KEYS = {
     "bandana.flows.problems.finite_arms:_Table.plays_private_rows": "decides on the source of noise, in the key by value",
     "bandana.flows.problems.finite_arms:_Table.facts": "asks: stands in the key by value",
     "bandana.flows.problems.finite_arms:TableSpec.book": "names the budget book, which changes no number",
+    "bandana.flows.problems.environment:EnvironmentFields.book": "names the budget book, which changes no number",
     "bandana.flows.problems.environment:Environment.noise_facts": "asks: public data add nothing",
     "bandana.flows.cells.audits": "stores",
     "bandana.flows.folder.settings": "says whether results name user and host",
