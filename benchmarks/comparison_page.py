@@ -244,14 +244,14 @@ def render(result: dict[str, Any]) -> str:
     return Page(result).render()
 
 
-def write(path: Path, shown: str) -> None:
+def write(path: Path, shown: str, begin: str = BEGIN, end: str = END) -> None:
     """Puts the tables between the markers of a Markdown file.
 
     Raises:
       ValueError: the file has no such markers.
     """
-    text = path.read_text(encoding="utf-8") if path.exists() else f"{BEGIN}\n{END}\n"
-    start, stop = text.find(BEGIN), text.find(END)
+    text = path.read_text(encoding="utf-8") if path.exists() else f"{begin}\n{end}\n"
+    start, stop = text.find(begin), text.find(end)
     if not 0 <= start < stop:
-        raise ValueError(f"{path} must hold the lines {BEGIN} and {END}, in this order; the tables go between them")
-    path.write_text(f"{text[: start + len(BEGIN)]}\n\n{shown}\n{text[stop:]}", encoding="utf-8")
+        raise ValueError(f"{path} must hold the lines {begin} and {end}, in this order; the tables go between them")
+    path.write_text(f"{text[: start + len(begin)]}\n\n{shown}\n{text[stop:]}", encoding="utf-8")
