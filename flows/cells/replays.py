@@ -12,8 +12,7 @@ from bandana.algorithms.entry import Settings
 from bandana.algorithms.environments.episodes import Table
 from bandana.audits.audit import Recall, audit
 from bandana.audits.faults.catalog import CONTROLS
-from bandana.audits.faults.releases import GENERIC
-from bandana.audits.faults.users import of_users
+from bandana.audits.faults.releases import GENERIC, of_users
 from bandana.audits.outcome import Effort, Outcome, all_gaussian
 from bandana.audits.own.white_box import with_places
 from bandana.audits.seeds import derive

@@ -13,8 +13,8 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from bandana.algorithms.entry import Entry
-from bandana.algorithms.environments.fixed_arms import FixedArms
 from bandana.algorithms.environments.kernel_functions import (
+    FixedArms,
     GapFunctions,
     PooledFunction,
     gap_points,
