@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Mapping
 from datetime import date
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Literal, Self, cast
 
 import yaml
 from pydantic import Discriminator, Field, PrivateAttr, Tag, ValidationError, model_validator
@@ -23,9 +23,11 @@ from bandana.flows.spec.tuned import TuningSpec
 from bandana.flows.texts import yaml_text
 from bandana.flows.texts.effort import Replays
 from bandana.flows.texts.fields import NAME, Count, Delta, OneOrSeveral, Positive, Strict
-from bandana.flows.texts.json_text import JsonObject
 from bandana.flows.texts.mistakes import SpecError, explain_all, line_of
 from bandana.privacy_core.checks import MOST_DELTA
+
+if TYPE_CHECKING:
+    from bandana.audits.documents.report import Deployment
 
 _MOST_BLOCKS, _MOST_BYTES = 10_000, 4 << 20
 Words = Annotated[str, Field(min_length=1, max_length=2000, pattern=r"\S")]
@@ -90,9 +92,9 @@ class DeploymentSpec(Strict):
             raise ValueError("approved needs approver: name who approved the release")
         return self
 
-    def shown(self) -> JsonObject:
+    def shown(self) -> Deployment:
         """The block as a report's document holds it; null is what was not declared."""
-        return self.model_dump(mode="json")
+        return cast("Deployment", self.model_dump(mode="json"))
 
 
 class ExecutionSpec(Strict):

@@ -158,8 +158,8 @@ def _compared(first: list[Call], other: list[Call], output: object, on_neighbor:
         moved, covered = _moved(one, two), one.price.sensitivity
         if not moved <= covered * EQUAL:
             return {"moved": f"the value {what} moves by {moved:.6g} in {one.price.norm}, its price covers {covered:.6g}"}
-    if (found := _difference(output, on_neighbor)) is not None:
-        return {"output": f"the primitives released the same, and the output differs: {found}"}
+    if (difference := _difference(output, on_neighbor)) is not None:
+        return {"output": f"the primitives released the same, and the output differs: {difference}"}
     return {}
 
 
@@ -184,7 +184,7 @@ def _same(one: np.ndarray, other: np.ndarray) -> bool:
 
 def _difference(output: object, on_neighbor: object) -> str | None:
     """The first part in which two outputs differ, in words; None where they agree to the last bit."""
-    sides = [{leaf.path: leaf for leaf in leaves(found)} for found in (output, on_neighbor)]
+    sides = [{leaf.path: leaf for leaf in leaves(value)} for value in (output, on_neighbor)]
     for path in dict.fromkeys([*sides[0], *sides[1]]):
         one, other = (side.get(path) for side in sides)
         if one is None or other is None or one.label != other.label or not _equal(one.numbers, other.numbers):

@@ -82,11 +82,11 @@ def play(case: Case, folder: Path, environments: Path, *, confidence: float, see
         except (BrokenSubject, ClaimError) as error:
             yield Played(entry | {"verdict": FAILED, "claim": audit.claim, "reasons": [str(error)]}, None)
             continue
-        found = outcome.entry(audit.name) | {
+        facts = outcome.entry(audit.name) | {
             "seconds": round(time.monotonic() - began, 1),
             "evidence_sha256": sha256(evidence).hexdigest(),
         }
-        yield Played(entry | found, evidence)
+        yield Played(entry | facts, evidence)
 
 
 def _audited(audit: Planned, python: Path, folder: Path, confidence: float, seed: int) -> tuple[ReleaseOutcome, bytes]:
