@@ -139,7 +139,7 @@ def read(spec: str | Path | Mapping[str, Any]) -> tuple[Spec, str]:
 
 
 def _plain(value: Any, place: str) -> Any:
-    """What YAML can write: arrays as lists, numbers of NumPy as numbers, paths as text."""
+    """The value as YAML can write it: arrays as lists, numbers of NumPy as numbers, paths as text."""
     if isinstance(value, np.generic | np.ndarray):
         return value.tolist()
     if isinstance(value, _PLAIN):

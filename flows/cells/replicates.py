@@ -128,6 +128,6 @@ def with_coins(
 
 
 def is_relabeled(entry: Entry, settings: Settings) -> bool:
-    """Whether an algorithm knows nothing of single actions beforehand, so that any order of them is as good."""
+    """True if an algorithm knows nothing of single actions beforehand, so that any order of them is as good."""
     kind = settings.problem.kind
     return kind in (FINITE, CONTEXTUAL, KERNEL) or (kind == LINEAR and FINITE in entry.plays_on and not entry.knows_actions)

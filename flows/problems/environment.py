@@ -254,7 +254,7 @@ class Environment(ABC, Generic[Item]):
         return longer
 
     def facts(self) -> dict[str, Any]:
-        """What keys and seeds know of it: all that its data depend on.
+        """Facts for keys and seeds: all that its data depend on.
 
         What it is called and what may be shown of it change no number.
         """

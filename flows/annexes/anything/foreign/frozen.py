@@ -31,7 +31,7 @@ _NO_OUTPUT = "what the replay did not return"
 
 @dataclass(frozen=True)
 class Frozen:
-    """What runs with frozen primitives showed.
+    """Findings of runs with frozen primitives.
 
     Attributes:
       n_pairs: pairs of runs.
@@ -52,7 +52,7 @@ class Frozen:
 
     @property
     def line(self) -> str:
-        """What was seen, in one line."""
+        """The findings in one line."""
         if self.note:
             return self.note
         calls = f"{self.n_calls} call{'s' * (self.n_calls != 1)} of priced primitives"
@@ -140,12 +140,12 @@ def _replayed(run: Callable[[Any, int], Any], data: object, seed: int, script: l
 
 
 def _is_repeated(first: list[Call], again: list[Call]) -> bool:
-    """Whether two runs on the same data gave their primitives the same values."""
+    """True if two runs on the same data gave their primitives the same values."""
     return len(first) == len(again) and all(_same(one.value, other.value) for one, other in zip(first, again, strict=True))
 
 
 def _compared(first: list[Call], other: list[Call], output: object, on_neighbor: object) -> dict[str, str]:
-    """What differs between a data set and its neighbor and must not: kind of finding -> words."""
+    """Forbidden differences between a data set and its neighbor: kind of finding -> words."""
     for place, (one, two) in enumerate(zip_longest(first, other), start=1):
         if one is None or two is None or one.name != two.name:
             names = " on one side, ".join("nothing" if call is None else call.name for call in (one, two))

@@ -63,7 +63,7 @@ class Coverage:
 
 
 def coverage_of(documents: Iterable[Mapping[str, Any]]) -> Coverage:
-    """What the results of cases show together.
+    """Counts over the results of all cases.
 
     Args:
       documents: as `measured.json` holds them.
