@@ -14,6 +14,7 @@ from bandana.algorithms.observers import log_grid
 from bandana.algorithms.problem import CONTEXTUAL, FINITE, KERNEL, LINEAR
 from bandana.algorithms.protocol import Algorithm, IntArray
 from bandana.algorithms.run import run
+from bandana.flows.texts.json_text import JsonObject
 from bandana.privacy_core import (
     Guarantee,
     LiveLedger,
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 _MOST = 2**62
 
 
-def play(block: Block, reserved: Guarantee | None = None) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+def play(block: Block, reserved: Guarantee | None = None) -> tuple[dict[str, np.ndarray], JsonObject]:
     """Plays every replicate of the block.
 
     Args:
@@ -73,7 +74,7 @@ def play(block: Block, reserved: Guarantee | None = None) -> tuple[dict[str, np.
     arrays |= environment.final_policy(algorithm, released, labels, coins)
     if (decided := decision(algorithm, released, labels)) is not None:
         arrays |= {"recommended": decided.arm, "stopped": decided.stopped}
-    description: dict[str, Any] = {
+    description: JsonObject = {
         "noise": ledger.noise.name,
         "mu": total if np.isfinite(total) else None,
         "pure": derived.epsilon if isinstance(derived, PureDP) else None,

@@ -13,9 +13,8 @@ import json
 import math
 import uuid
 import zlib
-from collections.abc import Mapping
-from typing import Any
 
+from bandana.flows.texts.json_text import JsonObject
 from bandana.flows.tracking.metrics import AUDIT_METRICS, METRICS
 
 VIEW_KEY = "bandana"
@@ -41,7 +40,7 @@ _HUES = (212, 24, 130, 285, 350, 48, 178, 320, 85, 250)
 _GRAYS = (48, 105, 160)
 
 
-def comparison_state() -> dict[str, Any]:
+def comparison_state() -> JsonObject:
     """The page: only cells, each as its newest run has it, the lowest regret first; charts in sections, details folded."""
     sections = {name: _identifier("section", name) for name in (REGRET, PRIVACY, TOGETHER, DETAILS)}
     regret, privacy, together, details = sections.values()
@@ -119,14 +118,14 @@ _SEARCH_FIELDS = (
 """Fields that MLflow keeps in the address of an experiment's page, and not in the browser's storage."""
 
 
-def search_fields(state: Mapping[str, Any]) -> dict[str, str]:
+def search_fields(state: JsonObject) -> dict[str, str]:
     """The search fields of a view as MLflow writes them into the page's address once it has loaded the view."""
     texts = {name: value for name in _SEARCH_FIELDS if isinstance(value := state[name], str)}
     listed = base64.b64encode(json.dumps(state["datasetsFilter"], separators=(",", ":")).encode()).decode("ascii")
     return {**texts, "orderByAsc": str(state["orderByAsc"]).lower(), "datasetsFilter": listed}
 
 
-def encode_view(state: Mapping[str, Any], created_ms: int) -> str:
+def encode_view(state: JsonObject, created_ms: int) -> str:
     """The tag's value for a state of `comparison_state`; equal states give equal values.
 
     The view's creation is given in milliseconds; the experiment's own never changes.
@@ -169,7 +168,7 @@ def _identifier(*words: str) -> str:
     return str(uuid.uuid5(_NAMESPACE, "/".join(words)))
 
 
-def _card(kind: str, section: str, title: str) -> dict[str, Any]:
+def _card(kind: str, section: str, title: str) -> JsonObject:
     # This page heads a card with its metrics; the title tells charts of one metric apart in the saved view.
     return {
         "uuid": _identifier(kind, title),
@@ -182,7 +181,7 @@ def _card(kind: str, section: str, title: str) -> dict[str, Any]:
     }
 
 
-def _line(metric: str, section: str, title: str, *, log_y: bool = False) -> dict[str, Any]:
+def _line(metric: str, section: str, title: str, *, log_y: bool = False) -> JsonObject:
     return {
         **_card("LINE", section, title),
         "metricKey": metric,
@@ -202,11 +201,11 @@ def _line(metric: str, section: str, title: str, *, log_y: bool = False) -> dict
     }
 
 
-def _bar(metrics: list[str], section: str, title: str) -> dict[str, Any]:
+def _bar(metrics: list[str], section: str, title: str) -> JsonObject:
     return {**_card("BAR", section, title), "metricKey": metrics[0], "selectedMetricKeys": metrics}
 
 
-def _scatter(x_metric: str, y_metric: str, section: str, title: str) -> dict[str, Any]:
+def _scatter(x_metric: str, y_metric: str, section: str, title: str) -> JsonObject:
     return {
         **_card("SCATTER", section, title),
         "xaxis": {"key": x_metric, "type": "METRIC"},

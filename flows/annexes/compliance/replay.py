@@ -22,6 +22,7 @@ from bandana.flows.cells.audits import about_audits, audit_facts
 from bandana.flows.cells.own_replays import audited_own
 from bandana.flows.cells.replays import audited_cell, audited_subject, effort_of
 from bandana.flows.keys import identity, machine
+from bandana.flows.keys.identity import MadeBy
 from bandana.flows.keys.versions import versions
 from bandana.flows.plan.cells import Cell
 from bandana.flows.plan.keys import audit_code
@@ -137,7 +138,7 @@ class _Rebuilt:
 
     audited: Audited
     facts: JsonObject
-    code: JsonObject
+    code: MadeBy
     effort: Effort
     is_private: bool = False
 
@@ -172,7 +173,7 @@ def _amount(text: str, n_units: int) -> int:
     return min(n_units, math.ceil(number / 100 * n_units) if match[2] else int(number))
 
 
-def _code_line(outcome: Outcome, code: JsonObject) -> Line:
+def _code_line(outcome: Outcome, code: MadeBy) -> Line:
     stated = outcome.about.get("code sha256", "none")
     is_same = stated == code["code"]
     return Line("replayed: code", f"{stated[:16]}...", "the same code" if is_same else OTHER_CODE, is_same, SETTING)

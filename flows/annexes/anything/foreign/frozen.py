@@ -61,7 +61,7 @@ class Frozen:
 
 
 def examine(
-    run: Callable[[Any, int], Any],
+    run: Callable[[Any, int], object],
     data: object,
     neighbor: object,
     stated: Guarantee,
@@ -92,7 +92,7 @@ def examine(
 
 
 def _examined(
-    run: Callable[[Any, int], Any], data: object, neighbor: object, stated: Guarantee, seed: int, seconds: float
+    run: Callable[[Any, int], object], data: object, neighbor: object, stated: Guarantee, seed: int, seconds: float
 ) -> Frozen | None:
     quantity = Quantity.of(stated)
     limit = quantity.limit(stated)
@@ -130,7 +130,7 @@ def _examined(
     return Frozen(n_pairs, n_calls, accounted, (*differing.values(), *overspent), not differing)
 
 
-def _replayed(run: Callable[[Any, int], Any], data: object, seed: int, script: list[Call]) -> tuple[list[Call], Any]:
+def _replayed(run: Callable[[Any, int], object], data: object, seed: int, script: list[Call]) -> tuple[list[Call], object]:
     """The calls and the output of a run that is given recorded outputs."""
     with played(script) as tape:
         try:

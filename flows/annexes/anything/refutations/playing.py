@@ -14,7 +14,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
 
 from threadpoolctl import threadpool_limits
 
@@ -33,6 +32,7 @@ from bandana.flows.annexes.anything.refutations.serving import claim_of, served
 from bandana.flows.cells.audits import about_audits
 from bandana.flows.folder.store import write_whole
 from bandana.flows.keys.provenance import Making
+from bandana.flows.texts.json_text import JsonObject
 from bandana.flows.texts.mistakes import SpecError
 
 _DELTA = 1e-5
@@ -49,7 +49,7 @@ class Played:
       evidence: the file's bytes; None where nothing was audited.
     """
 
-    entry: dict[str, Any]
+    entry: JsonObject
     evidence: bytes | None
 
 
