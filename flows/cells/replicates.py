@@ -20,6 +20,7 @@ from bandana.privacy_core import (
     LiveLedger,
     NoiseSource,
     NoNoise,
+    Participation,
     PrivacyCurve,
     PureDP,
     ReproducibleNoise,
@@ -83,14 +84,21 @@ def play(block: Block, reserved: Guarantee | None = None) -> tuple[dict[str, np.
         arrays["user_mu_spent"] = np.array(
             [accounted_mu(tuple(ledger.worst_record(before=int(t), rep=0, users=users).items())) for t in grid]
         )
-        paid_by_user = ledger.worst_record(users=users)
-        mu, pure = accounted_mu(tuple(paid_by_user.items())), account(paid_by_user)
-        description["user_mu"] = mu if cell.entry.is_private and np.isfinite(mu) else None
-        description["user_pure"] = pure.epsilon if isinstance(pure, PureDP) else None
+        description |= _paid_by_user(ledger, users, is_private=cell.entry.is_private)
     if reserved is not None:
         paid = ledger.composed_record()
         description["events"] = PrivacyCurve.of(paid).to_dict()["records"][0] if paid else []
     return arrays, description
+
+
+def _paid_by_user(ledger: LiveLedger, users: Participation, *, is_private: bool) -> JsonObject:
+    """Mu over all replicates of the worst user, and the epsilon of pure DP; null where there is none."""
+    paid = ledger.worst_record(users=users)
+    mu, pure = accounted_mu(tuple(paid.items())), account(paid)
+    return {
+        "user_mu": mu if is_private and np.isfinite(mu) else None,
+        "user_pure": pure.epsilon if isinstance(pure, PureDP) else None,
+    }
 
 
 def _noise(block: Block) -> NoiseSource:

@@ -22,6 +22,7 @@ from bandana.flows.plan.cell_checks import check_cells
 from bandana.flows.plan.cells import Cell
 from bandana.flows.plan.plan import Plan
 from bandana.flows.plan.roles import Role
+from bandana.flows.problems.environment import Environment, EnvironmentFields
 from bandana.flows.queries.cost import DAY, audits_seconds, block_paces, block_seconds
 from bandana.flows.texts.json_text import JsonObject
 
@@ -61,16 +62,7 @@ def explain(
     return {
         "suite": spec.name,
         "steps": list(steps),
-        "environments": [
-            {
-                "label": environment.label,
-                "name": environment.describe()["name"],
-                "kind": environment.kind,
-                "arms": environment.n_actions,
-                "shown": [what for what in ("values", "means", "regret") if environment.shows(what)],
-            }
-            for environment in plan.environments
-        ],
+        "environments": [_environment(environment) for environment in plan.environments],
         "horizon": spec.horizon,
         "unit": unit_of([environment.describe() for environment in plan.environments]),
         "replications": spec.replications,
@@ -82,6 +74,16 @@ def explain(
         },
         "workers": shared,
         "seconds": round((sum(cell["seconds"] for cell in cells) + other_seconds) / shared, 1),
+    }
+
+
+def _environment(environment: Environment[EnvironmentFields]) -> JsonObject:
+    return {
+        "label": environment.label,
+        "name": environment.describe()["name"],
+        "kind": environment.kind,
+        "arms": environment.n_actions,
+        "shown": [what for what in ("values", "means", "regret") if environment.shows(what)],
     }
 
 

@@ -43,30 +43,6 @@ _GRAYS = (48, 105, 160)
 def comparison_state() -> JsonObject:
     """The page: only cells, each as its newest run has it, the lowest regret first; charts in sections, details folded."""
     sections = {name: _identifier("section", name) for name in (REGRET, PRIVACY, TOGETHER, DETAILS)}
-    regret, privacy, together, details = sections.values()
-    charts = [
-        # First the one on which reference rows, which lose much, do not hide the others.
-        _line(MEAN_REGRET, regret, "Regret over rounds (log-log)", log_y=True),
-        _line(MEAN_REGRET, regret, "Regret over rounds (log rounds)"),
-        _bar([FINAL_REGRET], regret, "Final regret"),
-        # Three in a row, to be read across: claimed >= accounted >= measured.
-        _bar([CLAIMED], privacy, "Epsilon claimed by the source"),
-        _bar([ACCOUNTED], privacy, "Epsilon accounted from the ledger"),
-        _bar([MEASURED], privacy, "Epsilon measured by the audit (lower bound)"),
-        _scatter(ACCOUNTED, FINAL_REGRET, privacy, "Privacy against regret: epsilon accounted, final regret"),
-        _line(MU_SPENT, privacy, "Privacy spent over rounds: mu (log rounds)"),
-        # Alone in its row: the names of its axes need the whole width. MLflow hides it while a metric of it is missing
-        # everywhere, so none of the audit's is among them.
-        {
-            **_card("PARALLEL", together, "Algorithm, calibration, epsilon, regret"),
-            "selectedParams": ["algorithm", "calibration", "epsilon"],
-            "selectedMetrics": [ACCOUNTED, FINAL_REGRET],
-            "showAllRuns": True,
-        },
-        # MLflow adds a section for every metric that has no chart: these have theirs, out of the way.
-        *(_bar([metric], details, metric) for metric in _DETAIL_BARS),
-        *(_line(metric, details, metric) for metric in _DETAIL_LINES),
-    ]
     params = ("environment", "role", "algorithm", "calibration", "privacy_model", "epsilon", "horizon", "replications")
     metrics = (FINAL_REGRET, CLAIMED, ACCOUNTED, MEASURED, "audit/controls_caught")
     return {
@@ -97,7 +73,7 @@ def comparison_state() -> JsonObject:
         "groupsExpanded": {},
         "autoRefreshEnabled": True,
         "globalLineChartConfig": {"xAxisKey": "step", "lineSmoothness": 0, "selectedXAxisMetricKey": ""},
-        "compareRunCharts": charts,
+        "compareRunCharts": _charts(*sections.values()),
         "compareRunSections": [
             {
                 "uuid": key,
@@ -110,6 +86,33 @@ def comparison_state() -> JsonObject:
             for name, key in sections.items()
         ],
     }
+
+
+def _charts(regret: str, privacy: str, together: str, details: str) -> list[JsonObject]:
+    """All charts, each in the section of the given identifier."""
+    return [
+        # First the one on which reference rows, which lose much, do not hide the others.
+        _line(MEAN_REGRET, regret, "Regret over rounds (log-log)", log_y=True),
+        _line(MEAN_REGRET, regret, "Regret over rounds (log rounds)"),
+        _bar([FINAL_REGRET], regret, "Final regret"),
+        # Three in a row, to be read across: claimed >= accounted >= measured.
+        _bar([CLAIMED], privacy, "Epsilon claimed by the source"),
+        _bar([ACCOUNTED], privacy, "Epsilon accounted from the ledger"),
+        _bar([MEASURED], privacy, "Epsilon measured by the audit (lower bound)"),
+        _scatter(ACCOUNTED, FINAL_REGRET, privacy, "Privacy against regret: epsilon accounted, final regret"),
+        _line(MU_SPENT, privacy, "Privacy spent over rounds: mu (log rounds)"),
+        # Alone in its row: the names of its axes need the whole width. MLflow hides it while a metric of it is missing
+        # everywhere, so none of the audit's is among them.
+        {
+            **_card("PARALLEL", together, "Algorithm, calibration, epsilon, regret"),
+            "selectedParams": ["algorithm", "calibration", "epsilon"],
+            "selectedMetrics": [ACCOUNTED, FINAL_REGRET],
+            "showAllRuns": True,
+        },
+        # MLflow adds a section for every metric that has no chart: these have theirs, out of the way.
+        *(_bar([metric], details, metric) for metric in _DETAIL_BARS),
+        *(_line(metric, details, metric) for metric in _DETAIL_LINES),
+    ]
 
 
 _SEARCH_FIELDS = (
