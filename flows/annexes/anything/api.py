@@ -55,7 +55,7 @@ class Audit:
         return tuple(self.outcome.reasons)
 
     def text(self) -> str:
-        """What `bandana audit` prints: the verdict, the numbers, the planted faults and the power."""
+        """The lines that `bandana audit` prints: the verdict, the numbers, the planted faults and the power."""
         return "\n".join(tell(self.label, self.outcome))
 
     def save(self, path: str | Path) -> Path:

@@ -58,7 +58,7 @@ _ARM_NAMES = ("n_actions", "n_arms", "arms")
 
 @dataclass(frozen=True)
 class Request:
-    """What a user asks for; each field is an option of `bandana audit`.
+    """Request of a user; each field is an option of `bandana audit`.
 
     Attributes:
       algorithm: FILE.py:NAME.
@@ -177,7 +177,7 @@ def read(reference: str, option: str = "--algorithm") -> tuple[Path, str, str, a
 
 
 def named(path: Path, name: str, option: str = "--algorithm") -> Any:
-    """What the file calls by this name, once it has run; see `bandana.flows.own.code`.
+    """The object of this name in the file, once it has run; see `bandana.flows.own.code`.
 
     Raises:
       SpecError: the file fails, or has no such name.
@@ -189,7 +189,7 @@ def named(path: Path, name: str, option: str = "--algorithm") -> Any:
 
 
 def _may_be_play(tree: ast.Module, name: str) -> bool:
-    """Whether the text defines a function of that name, a lambda, a bound function, or an object that is called."""
+    """True if the text defines a function of that name, a lambda, a bound function, or an object that is called."""
     for node in reversed(tree.body):
         match node:
             case ast.FunctionDef(name=found, args=arguments) if found == name:
@@ -201,7 +201,7 @@ def _may_be_play(tree: ast.Module, name: str) -> bool:
 
 
 def _makes_play(tree: ast.Module, made_by: ast.expr) -> bool:
-    """Whether a call of this gives a function: `functools.partial`, or a class of the file with `__call__`."""
+    """True if a call of this gives a function: `functools.partial`, or a class of the file with `__call__`."""
     called = made_by.attr if isinstance(made_by, ast.Attribute) else getattr(made_by, "id", "")
     for node in tree.body:
         if isinstance(node, ast.ClassDef) and node.name == called:
@@ -210,7 +210,7 @@ def _makes_play(tree: ast.Module, made_by: ast.expr) -> bool:
 
 
 def _is_play(found: Any) -> bool:
-    """Whether it is a plain function of rewards: callable, no algorithm, and nothing that builds one."""
+    """True if it is a plain function of rewards: callable, no algorithm, and nothing that builds one."""
     if not callable(found) or inspect.isclass(found) or not conformance.missing_members(found):
         return False
     try:
@@ -315,7 +315,7 @@ def _audit_algorithm(loaded: Loaded, request: Request, claim: Claim, effort: Eff
 
 
 def _table(algorithm: Any, request: Request) -> tuple[Table, str]:
-    """What the algorithm is replayed on, and that in words."""
+    """The table that the algorithm is replayed on, and its description."""
     span, rounds, n_actions = algorithm.reward_range, request.rounds, algorithm.n_actions
     length, n_states = (getattr(algorithm, name, None) for name in ("episode_length", "n_states"))
     if length is None or n_states is None:

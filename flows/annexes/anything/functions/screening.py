@@ -1,4 +1,4 @@
-"""Which record leaks, and the score that shows it: later actions against records, from one batch of runs on drawn rewards.
+"""Search for the record that leaks, and a score that shows it: later actions against records, in runs on drawn rewards.
 
 A reward of its own coin can be related to a later action only through the function. Correlations of all records with all
 later actions, switches and repetitions, one by one and in pairs of records, are a few products of matrices. Boosted trees
@@ -117,7 +117,7 @@ def _ranked(events: list[_Event], x: FloatArray, first: int, second: int) -> lis
 
 @dataclass(frozen=True)
 class _Event:
-    """What may happen in each round, to be held against functions of the record.
+    """Event that may happen in each round, to be held against functions of the record.
 
     Attributes:
       centered: (n, n_rounds) 1 where it happens and 0 where not, less the mean of each round.

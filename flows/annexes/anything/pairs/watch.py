@@ -36,7 +36,7 @@ _ORDERS = (1.5, 2.0, 4.0, 8.0)
 
 @dataclass(frozen=True)
 class WatchedRelease:
-    """What watching a release showed.
+    """Result of watching a release.
 
     Attributes:
       stated: the claim.
@@ -54,7 +54,7 @@ class WatchedRelease:
 
     @property
     def is_refuted(self) -> bool:
-        """Whether the claim is refuted."""
+        """True if the claim is refuted."""
         return self.log_wealth >= -math.log(self.level)
 
     def __str__(self) -> str:
