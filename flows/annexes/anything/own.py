@@ -142,11 +142,11 @@ def load(reference: str, arms: int | None = None) -> Loaded:
             "let all noise come from ledger.release (a plain function may draw, from its seed)"
         )
     with one_call():
-        found = named(path, name)
-    if _is_play(found):
-        return Loaded(FUNCTION, found, path, name, source)
+        subject = named(path, name)
+    if _is_play(subject):
+        return Loaded(FUNCTION, subject, path, name, source)
     with blamed_on(path):
-        algorithm = _built(found, name, path, arms)
+        algorithm = _built(subject, name, path, arms)
     if lacks := conformance.missing_members(algorithm):
         raise SpecError(
             f"--algorithm: {path.name}:{name} is neither an algorithm nor a function (rewards, seed) -> actions; as an "
@@ -305,11 +305,11 @@ def _audit_algorithm(loaded: Loaded, request: Request, claim: Claim, effort: Eff
     if request.arms is not None and request.arms != n_actions:
         raise SpecError(f"--arms: {loaded.label} has {n_actions} actions, got {request.arms}")
     _check_rounds(request, n_actions + 1)
-    table, told = _table(algorithm, request)
+    table, table_words = _table(algorithm, request)
     conformance.check(algorithm, table, request.seed)
     white_box.check_scope(algorithm, table, claim, request.seed)
     probes = request.probes or white_box.find_probes(algorithm, table, request.seed)
-    about = about_audits(told, probes, request.seed)
+    about = about_audits(table_words, probes, request.seed)
     trial = Trial(algorithm, claim, table, probes)
     return white_box.examine(trial, effort, loaded.words, about)
 
@@ -396,11 +396,11 @@ def _audit_function(loaded: Loaded, request: Request, claim: Claim, effort: Effo
     tried = black_box.tried_pairs(shape, reward_range, records, request.seed, len(menu) > len(menu.within))
     pilot = max(256, min(2048, effort.replays // len(tried)))
     pairs = black_box.find_pairs(play, tried, request.seed, pilot, n_pairs=1)
-    told = (
+    table_words = (
         f"{request.rounds} rounds x {arms} arms; {screened.n_runs} runs on drawn rewards ({menu.words()}) screened for "
         f"every record, then the best {len(pairs)} of {len(tried)} pairs"
     )
-    about = about_audits(told, tuple(pair.record for pair in pairs), request.seed)
+    about = about_audits(table_words, tuple(pair.record for pair in pairs), request.seed)
     outcome = black_box.examine(play, claim, pairs, effort, loaded.words, about, screened, menu, loaded.path, faults)
     return _with_coupling(outcome, compare_plays(play, menu, shape, request.seed))
 

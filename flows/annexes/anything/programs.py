@@ -298,6 +298,6 @@ def _ended(process: subprocess.Popen[bytes], errors: IO[bytes]) -> tuple[bool, s
     except subprocess.TimeoutExpired:
         return True, "closed its output"
     errors.seek(0)
-    said = errors.read(65536).decode("utf-8", "replace").strip().split("\n")[-1]
+    last_line = errors.read(65536).decode("utf-8", "replace").strip().split("\n")[-1]
     how = f"crashed ({signal.Signals(-status).name})" if status < 0 else f"ended with status {status}"
-    return status == 0, f"{how} ({said[:200]})" if said else how
+    return status == 0, f"{how} ({last_line[:200]})" if last_line else how

@@ -228,8 +228,8 @@ def _searched(request: ReleaseRequest) -> tuple[Claim, Given]:
 
 def _users(text: str) -> list[Any]:
     """Whose each record is."""
-    found = read_data("--users", text)
-    found = found.tolist() if isinstance(found, np.ndarray) else found
-    if not isinstance(found, list | tuple) or any(isinstance(user, list | dict) for user in found):
+    users = read_data("--users", text)
+    users = users.tolist() if isinstance(users, np.ndarray) else users
+    if not isinstance(users, list | tuple) or any(isinstance(user, list | dict) for user in users):
         raise SpecError("--users: must be one number or name for each record")
-    return list(found)
+    return list(users)

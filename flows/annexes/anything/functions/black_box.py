@@ -258,7 +258,7 @@ def examine(
     span, shape = pairs[0].data.reward_range, (pairs[0].data.n_users, pairs[0].data.n_actions)
     menu = menu or Menu.of(span)
     screened = screened or screened_by(play, menu, shape, claim, effort)
-    found = measure(play, pairs, claim, effort)
+    measured = measure(play, pairs, claim, effort)
     level = levels(effort.confidence, len(pairs))[0]
     n = effort.replays - effort.replays // 2
     caveats = too_few(limit, level, n, effort, PlannedBound(ACTIONS, quantity, 1.0))
@@ -268,8 +268,8 @@ def examine(
         claim=claim,
         effort=effort,
         failure=1 - effort.confidence,
-        bounds=(*screened.measurement.bounds, *found.bounds),
-        scores={**screened.measurement.scores, **found.scores},
+        bounds=(*screened.measurement.bounds, *measured.bounds),
+        scores={**screened.measurement.scores, **measured.scores},
         events=None,
         counterexample=None,
         noise_finding=None,

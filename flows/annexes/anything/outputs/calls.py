@@ -97,14 +97,14 @@ class Caller:
         if self.batch is Batch.NONE:
             return [self.tried(data, seed) for seed in seeds]
         if self.batch is Batch.SEEDS:
-            found = self.once(data, np.array(seeds, dtype=np.int64))
+            outputs = self.once(data, np.array(seeds, dtype=np.int64))
         else:
-            found = self.once(data, seeds[0], n_runs=len(seeds))
-        found = found if isinstance(found, list) else np.asarray(found)
-        if np.ndim(found) == 0 or len(found) != len(seeds):
-            got = "one output" if np.ndim(found) == 0 else f"{len(found)}"
+            outputs = self.once(data, seeds[0], n_runs=len(seeds))
+        outputs = outputs if isinstance(outputs, list) else np.asarray(outputs)
+        if np.ndim(outputs) == 0 or len(outputs) != len(seeds):
+            got = "one output" if np.ndim(outputs) == 0 else f"{len(outputs)}"
             raise BrokenSubject(f"a call for {len(seeds)} runs must return as many outputs, the runs first, got {got}")
-        return found
+        return outputs
 
     def tried(self, data: object, seed: int, n_runs: int | None = None) -> Any:
         """The output of one run, with an exception as an output."""
@@ -245,9 +245,9 @@ def _by_seeds(caller: Caller, data: object, seeds: list[int], singles: list[Any]
 
 def _tried_size(caller: Caller, data: object, seed: int) -> Caller:
     """With a number of runs, if the outputs have the runs first."""
-    found = caller.once(data, seed, n_runs=_TRIED)
-    has_length = isinstance(found, list) or np.ndim(found) > 0
-    if has_length and len(found) == _TRIED:
+    outputs = caller.once(data, seed, n_runs=_TRIED)
+    has_length = isinstance(outputs, list) or np.ndim(outputs) > 0
+    if has_length and len(outputs) == _TRIED:
         return replace(caller, batch=Batch.SIZE)
     if _is_required(caller, str(caller.size)):
         raise BrokenSubject(f"called with {caller.size}={_TRIED} it must return as many outputs, the runs first")

@@ -248,7 +248,7 @@ def _noting(maker: Any, seeds: Seeds) -> Any:
 
 
 def _plain_all(call: Call) -> list[Any]:
-    return [found for value in (*call[0], *call[1].values()) if (found := _plain(value)) is not None]
+    return [plain for value in (*call[0], *call[1].values()) if (plain := _plain(value)) is not None]
 
 
 def _plain(value: object) -> Any:

@@ -58,9 +58,9 @@ class WatchedRelease:
         return self.log_wealth >= -math.log(self.level)
 
     def __str__(self) -> str:
-        found = "is refuted" if self.is_refuted else "is not refuted"
+        verdict = "is refuted" if self.is_refuted else "is not refuted"
         evidence = f"evidence e^{self.log_wealth:.3g}, e^{-math.log(self.level):.3g} is enough at level {self.level:.2g}"
-        return f"{self.stated} {found} on this pair by {self.n_runs} runs a side ({evidence})"
+        return f"{self.stated} {verdict} on this pair by {self.n_runs} runs a side ({evidence})"
 
 
 @dataclass
