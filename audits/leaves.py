@@ -89,7 +89,7 @@ def as_float(numbers: Any) -> FloatArray:
 
 
 def remainder(numbers: Any) -> tuple[FloatArray, ...]:
-    """What float64 leaves out of an array, of its shape; empty where it leaves out nothing."""
+    """Remainders that float64 leaves out of an array, of its shape; empty where it leaves out nothing."""
     is_wide = numbers.dtype.kind in "iu" and numbers.dtype.itemsize == 8 and numbers.size
     if is_wide and (numbers.max() > _EXACT or numbers.min() < -_EXACT):
         return ((numbers % 2**32).astype(np.float64),)
@@ -257,7 +257,7 @@ class _Walk:
 
 
 def attributes(value: object) -> dict[str, Any]:
-    """What an object keeps: in its dictionary, in slots and, of an exception, its arguments."""
+    """Values that an object keeps: in its dictionary, in slots and, of an exception, its arguments."""
     kept = dict(getattr(value, "__dict__", {}))
     for kind in type(value).__mro__:
         slots = vars(kind).get("__slots__", ())
@@ -269,7 +269,7 @@ def attributes(value: object) -> dict[str, Any]:
 
 
 def _is_default(value: object) -> bool:
-    """Whether its state is what its attributes hold."""
+    """True if the state of an object is what its attributes hold."""
     kind: Any = type(value)
     return all(getattr(kind, name) is getattr(object, name) for name in ("__reduce_ex__", "__reduce__", "__getstate__"))
 

@@ -306,7 +306,7 @@ class Outcome:
 
     @property
     def ignores_data(self) -> bool:
-        """Whether a function played the same on both sides whenever its seed was the same."""
+        """True if a function played the same on both sides whenever its seed was the same."""
         return self.coverage is not None and INDEPENDENT in self.coverage.views
 
     @property

@@ -29,11 +29,15 @@ such families stand on; a kind of problem is a file of its data and a file of it
 SHARED = {
     "algorithms/environments": ("data_sets", "tables", "contexts", "episodes", "drawn", "answers_numba"),
     "audits/faults": (
-        "fault", "releases", "sums", "regression", "randomized", "places", "late", "users", "wrapped", "page", "catalog",
+        "fault", "releases", "sums", "regression", "randomized", "places", "late", "wrapped", "page", "catalog",
     ),
     "flows/problems": ("environment", "kinds", "data_files", "facts"),
 }  # fmt: skip
 """Files of those folders that are of no family or kind alone: they belong to the core."""
+ONE_EACH = ("audits/faults/", "audits/reporting/sections/", "algorithms/papers/")
+"""Folders where a kind has a file by rule, however small: faults of a family, a section of a report, formulas of a paper."""
+ADAPTER = "_private.py"
+"""How a file ends that holds nothing but what uses private names of another project, which is a rule too."""
 _QUESTIONS = ("What ", "Whether ", "How ", "Which ", "Of ")
 _VAGUE = ("found", "told", "asked", "said")
 _SMALL = 60
@@ -107,11 +111,12 @@ class House:
         return importers
 
     def small_files(self) -> list[str]:
-        """Files of few lines that one other file imports."""
+        """Files of few lines that one other file imports, but for those that a rule keeps apart (`ONE_EACH`, `ADAPTER`)."""
         return [
             file.path
             for file in self.files
             if file.n_lines < _SMALL and not file.is_package and len(self.importers[file.name]) == 1
+            if not file.path.startswith(ONE_EACH) and not file.path.endswith(ADAPTER)
         ]
 
     def annexes_in_core(self) -> list[str]:
@@ -190,29 +195,29 @@ def counts(house: House) -> list[Count]:
     """All counts, with limits and goals."""
     rooms = [n_files for place, n_files in house.rooms.items() if place not in SHARED]
     return [
-        Count("lines of all", house.n_lines(), 85_500, 73_000),
+        Count("lines of all", house.n_lines(), 85_600, 73_000),
         Count("lines of the core", house.n_core_lines(), 44_300, 45_000),
         Count("files of the fullest folder", max(rooms), 15, 15),
         Count("folders of more than 15 files", sum(n_files > 15 for n_files in rooms), 0, 0),
         Count("lines of the longest file", max(file.n_lines for file in house.files), 500, 500),
-        Count(f"files below {_SMALL} lines with one importer", len(house.small_files()), 11, 0),
-        Count("% of functions above 50 lines", house.long_functions(), 0.6, 0.5),
+        Count(f"files below {_SMALL} lines with one importer", len(house.small_files()), 0, 0),
+        Count("% of functions above 50 lines", house.long_functions(), 0.5, 0.5),
         Count("parameters of the longest signature", house.most_parameters(), 20, 12),
         Count("% of annotations with Any in audits", house.share_of_any("audits/"), 1.43, 4),
-        Count("% of annotations with Any in flows", house.share_of_any("flows/"), 6.5, 4),
-        Count("docstrings that begin like a question", len(house.questions()), 79, 0),
-        Count("variables named found, told, asked or said", house.vague_names(), 36, 0),
+        Count("% of annotations with Any in flows", house.share_of_any("flows/"), 3.47, 4),
+        Count("docstrings that begin like a question", len(house.questions()), 0, 0),
+        Count("variables named found, told, asked or said", house.vague_names(), 2, 0),
         Count("imports of an annex by the core or another annex", len(house.annexes_in_core()), 0, 0),
     ]
 
 
 def main() -> None:
     """Prints the counts; the exit code is 1 if one exceeds its limit."""
-    found = counts(House())
-    for what, now, limit, goal in found:
+    rows = counts(House())
+    for what, now, limit, goal in rows:
         state = "ABOVE ITS LIMIT" if now > limit else "reached" if now <= goal else ""
         print(f"{what:52} {now:>9,.4g}  limit {limit:>8,.6g}  goal {goal:>8,.6g}  {state}".rstrip())
-    raise SystemExit(any(count.now > count.limit for count in found))
+    raise SystemExit(any(count.now > count.limit for count in rows))
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ NAMES = (
 
 @dataclass(frozen=True)
 class Annex:
-    """What an annex adds; its package holds one as `ANNEX`.
+    """Additions of an annex to the core; its package holds one as `ANNEX`.
 
     Attributes:
       plugs: name of a point of the core -> what the annex adds there, by name, each as `module:name`, which is imported when

@@ -10,6 +10,7 @@ function of its own.
 `PooledFunction` has values on a finite public pool (`rkhs.pool`): contexts are drawn from the pool's law, rewards are the
 value plus noise. A pool of one context is a fixed decision set, which replicates and rounds share without a copy. On such
 sets: `random_function`, of a chosen kernel's space and norm, and the functions of Dubey's Table 1 (`benchmark_functions`).
+`FixedArms` is such a pool without its points, for algorithms that know of no kernel.
 
 Gaussian noise has no bounds and declared ranges have: rewards are clipped to the range, which moves their means.
 `clipping_bias` says by how much at most; regret is counted with the function itself.
@@ -25,7 +26,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtr
 
-from bandana.algorithms.environments.drawn import DrawnContexts, action_names
+from bandana.algorithms.environments.drawn import Drawn, DrawnContexts, action_names
 from bandana.algorithms.protocol import FloatArray, IntArray
 from bandana.algorithms.rkhs.kernels import Kernel, gram
 from bandana.algorithms.rkhs.pool import Pool
@@ -384,3 +385,32 @@ def _gaussian(
 ) -> FloatArray:
     answers = reward_range.clip(means + noise * generator.standard_normal(len(means)))
     return np.where(n_records > 0, answers, 0.0)
+
+
+class FixedArms(Drawn):
+    """Finitely many arms whose rewards are those of a pool's points, drawn one by one and summed over a phase.
+
+    Attributes:
+      means: (n_actions,) values of the function; clipping moves the mean of a reward by `clipping_bias` at most.
+      n_users: rounds that can be asked for.
+      n_actions: how many points.
+      reward_range: where every reward lies.
+      names: what the actions are called.
+
+    Raises:
+      ValueError: the pool has several contexts, so that an arm would be a different point for each user.
+    """
+
+    def __init__(self, function: PooledFunction) -> None:
+        if function.pool.n_contexts > 1:
+            raise ValueError(f"arms are the points of a pool with one context, got {function.pool.n_contexts}")
+        self._function = function
+        self.means: FloatArray = function.values[0]
+        self.n_users, self.n_actions, self.names = function.n_users, function.n_actions, function.names
+        self.reward_range = function.reward_range
+
+    def respond(self, user: IntArray, n_records: IntArray, actions: IntArray) -> FloatArray:
+        """(n_reps,) sums of the rewards of so many users."""
+        rows = np.repeat(np.arange(len(actions)), n_records)
+        rewards = self._function.drawn(self.means[actions[rows]], np.ones(len(rows), dtype=np.int64))
+        return np.asarray(np.bincount(rows, rewards, minlength=len(actions)), dtype=float)

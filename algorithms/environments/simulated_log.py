@@ -41,7 +41,7 @@ class RewardModel:
     """
 
     def __init__(self, log: Log, reward_range: Interval) -> None:
-        self._range, self._n_actions = reward_range, log.n_actions
+        self._range = reward_range
         self._offset = float(np.average(log.rewards, weights=1 / log.propensities))
         p = log.contexts.shape[1]
         self._weights = np.zeros((log.n_actions, p + 1))

@@ -18,7 +18,7 @@ from bandana.audits.documents.fields import (
 
 
 class StoppedTests(Document):
-    """What tests for the best arm came to; null: the measure is regret."""
+    """Outcomes of tests for the best arm; null: the measure is regret."""
 
     rounds: Annotated[NonNegative, "Mean rounds until a test stopped, the horizon where it did not."]
     undecided: Annotated[Share, "Share of tests that did not stop."]
@@ -40,7 +40,7 @@ class Promise(Document):
 
 
 class OfUser(Document):
-    """What the ledger accounts to a user with all records; null: not private, or nothing is declared of users who return."""
+    """Loss of a user with all records, by the ledger; null: not private, or nothing is declared of users who return."""
 
     mu: Annotated[NonNegative | None, "As mu of Gaussian differential privacy; null: no finite value."]
     epsilon: Annotated[NonNegative | None, "Epsilon at the suite's delta, in nats; null: no finite value."]

@@ -24,7 +24,7 @@ from bandana.audits.documents.provenance import ReportProvenance
 
 
 class Deployment(Document):
-    """What the operator declares, apart from what was measured; null: nothing was declared."""
+    """Declarations of the operator, apart from what was measured; null: nothing was declared."""
 
     curator: Annotated[Text, "Who holds the data and answers for the release."]
     purpose: Annotated[Text, "Purpose of the release."]

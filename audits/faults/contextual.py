@@ -21,7 +21,7 @@ from bandana.privacy_core import Ledger, PhaseSum, PhaseTotal
 
 
 class _UpdatesByRewards(RarelySwitchingOFUL):
-    """Whether to update is decided from exact rewards, not from the determinant (no privacy)."""
+    """Updates are decided from exact rewards, not from the determinant (no privacy)."""
 
     def init(self, n_reps: int) -> tuple[Sensitive, State]:
         sensitive, released = super().init(n_reps)

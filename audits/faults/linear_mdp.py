@@ -92,7 +92,7 @@ class _RewardsNotClipped(BatchedLSVI):
 
 
 class _UpdatesByRewards(BatchedLSVI):
-    """Whether to update is decided from exact rewards, above one half on average (no privacy)."""
+    """Updates are decided from exact rewards, above one half on average (no privacy)."""
 
     def init(self, n_reps: int) -> tuple[Sensitive, State]:
         """The honest states, with (n_reps,) a sum of exact rewards kept in the released one."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import yaml
@@ -28,7 +28,7 @@ _PLAIN = (str, int, float, bool, type(None))
 
 
 def run(
-    spec: str | Path | Mapping[str, Any],
+    spec: str | Path | Mapping[str, object],
     *,
     data: str | Path | None = None,
     audit: bool = False,
@@ -113,7 +113,7 @@ def _tracker(folder: DataFolder, spec: Spec) -> Tracker:
     return steps.open_tracker(spec, folder)
 
 
-def read(spec: str | Path | Mapping[str, Any]) -> tuple[Spec, str]:
+def read(spec: str | Path | Mapping[str, object]) -> tuple[Spec, str]:
     """The checked spec, and its text.
 
     Args:
@@ -138,8 +138,8 @@ def read(spec: str | Path | Mapping[str, Any]) -> tuple[Spec, str]:
     return load_spec(path), path.read_text(encoding="utf-8")
 
 
-def _plain(value: Any, place: str) -> Any:
-    """What YAML can write: arrays as lists, numbers of NumPy as numbers, paths as text."""
+def _plain(value: object, place: str) -> object:
+    """The value as YAML can write it: arrays as lists, numbers of NumPy as numbers, paths as text."""
     if isinstance(value, np.generic | np.ndarray):
         return value.tolist()
     if isinstance(value, _PLAIN):

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from bandana.audits import evidence
 from bandana.audits.documents.audit import AuditEntry
@@ -18,18 +17,19 @@ from bandana.flows.cells.charging import book_keeper
 from bandana.flows.folder.store import Store, write_first
 from bandana.flows.keys import provenance
 from bandana.flows.keys.checkout import sources
-from bandana.flows.keys.identity import key_of
+from bandana.flows.keys.identity import MadeBy, key_of
 from bandana.flows.keys.provenance import Making
 from bandana.flows.plan.cell_checks import is_built_at_once
 from bandana.flows.plan.cells import Cell
 from bandana.flows.plan.keys import audit_code, identity_of, stated
+from bandana.flows.texts.json_text import JsonObject
 from bandana.flows.texts.mistakes import SpecError
 from bandana.privacy_core import ReproducibleNoise
 
 AUDIT, AUDIT_PART = "audit", "audit-part"
 
 
-def audit_facts(cell: Cell) -> dict[str, Any]:
+def audit_facts(cell: Cell) -> JsonObject:
     """All that was asked for of a cell's audit."""
     audit = cell.audit.model_dump(mode="json")
     facts = {**identity_of(cell), "audit": audit, "horizon": cell.spec.horizon, **stated(cell)}
@@ -78,7 +78,7 @@ def audit_cell(cell: Cell, store: Store) -> Outcome:
     return kept(evidence_of(cell, store), outcome)
 
 
-def _kept_part(cell: Cell, store: Store, facts: Mapping[str, Any], make: Callable[[], Outcome]) -> Outcome:
+def _kept_part(cell: Cell, store: Store, facts: JsonObject, make: Callable[[], Outcome]) -> Outcome:
     """The part of a cell's audit with these facts in place of the cell's own, from the store if it is there."""
     place = store.path(AUDIT_PART, key_of({**audit_facts(cell), **facts}, audit_code(cell)))
     return stored_outcome(place) or kept(place, make())
@@ -134,7 +134,7 @@ def audit_entry(cell: Cell, outcome: Outcome, *, is_anonymous: bool) -> AuditEnt
     return entry
 
 
-def about_audits(table: str, probes: tuple[int, ...], seed: int, made: Mapping[str, Any] | None = None) -> dict[str, str]:
+def about_audits(table: str, probes: tuple[int, ...], seed: int, made: MadeBy | None = None) -> dict[str, str]:
     """Facts that a reader needs to repeat an audit: the table that is replayed, probes, seeds, and what computes it.
 
     The last is that of `identity.made_by`, or None for the whole product.

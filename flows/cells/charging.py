@@ -11,6 +11,7 @@ from bandana.flows.annex import plugged
 from bandana.flows.plan.cells import Block, Cell
 from bandana.flows.plan.plan import Plan
 from bandana.flows.problems.environment import Environment, EnvironmentFields
+from bandana.flows.texts.json_text import JsonObject
 from bandana.flows.texts.mistakes import BookError
 from bandana.privacy_core import Guarantee
 
@@ -26,7 +27,7 @@ class Charged(Protocol):
     def reserved(self) -> Guarantee:
         """The most that each replicate may spend."""
 
-    def settle(self, events: list[dict[str, Any]]) -> dict[str, Any]:
+    def settle(self, events: list[JsonObject]) -> JsonObject:
         """Puts what was drawn in place of what was reserved; what the stored result keeps: the book's last entry."""
 
 

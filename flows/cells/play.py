@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from bandana.audits.contents import PROVENANCE
@@ -14,6 +12,7 @@ from bandana.flows.folder.store import Store
 from bandana.flows.keys.provenance import Making
 from bandana.flows.plan.cells import Block
 from bandana.flows.plan.keys import block_code, block_facts
+from bandana.flows.texts.json_text import JsonObject
 from bandana.flows.texts.mistakes import BookError
 from bandana.privacy_core import BudgetExceeded
 
@@ -21,7 +20,7 @@ BOOK = "book"
 """Field of a result's description: the last entry of the data set's book when the result was stored."""
 
 
-def benchmark_block(block: Block, store: Store) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+def benchmark_block(block: Block, store: Store) -> tuple[dict[str, np.ndarray], JsonObject]:
     """Regret curves and the privacy spent, of one block of replicates; from the store if they are there.
 
     Returns:
@@ -42,7 +41,7 @@ def benchmark_block(block: Block, store: Store) -> tuple[dict[str, np.ndarray], 
     return arrays, description
 
 
-def _play_charged(block: Block, charged: Charged) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+def _play_charged(block: Block, charged: Charged) -> tuple[dict[str, np.ndarray], JsonObject]:
     """A block whose noise is paid for; what it drew replaces what was reserved for it."""
     try:
         arrays, description = replicates.play(block, charged.reserved)

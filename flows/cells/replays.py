@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,8 +12,7 @@ from bandana.algorithms.entry import Settings
 from bandana.algorithms.environments.episodes import Table
 from bandana.audits.audit import Recall, audit
 from bandana.audits.faults.catalog import CONTROLS
-from bandana.audits.faults.releases import GENERIC
-from bandana.audits.faults.users import of_users
+from bandana.audits.faults.releases import GENERIC, of_users
 from bandana.audits.outcome import Effort, Outcome, all_gaussian
 from bandana.audits.own.white_box import with_places
 from bandana.audits.seeds import derive
@@ -25,6 +24,7 @@ from bandana.audits.testbeds.catalog import (
     spent_mu,
 )
 from bandana.audits.trial import Audited, Trial, Whole
+from bandana.flows.texts.json_text import JsonObject
 from bandana.privacy_core import Guarantee, PureDP
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ About = Callable[[str, tuple[int, ...], int], dict[str, str]]
 """Table, probes and seed -> what a reader needs to repeat an audit."""
 
 
-KeepPart = Callable[[Mapping[str, Any], Callable[[], Outcome]], Outcome]
+KeepPart = Callable[[JsonObject, Callable[[], Outcome]], Outcome]
 """Facts that a part of an audit depends on beside the cell's own, and what makes it -> the part, kept or made now."""
 
 

@@ -14,11 +14,13 @@ from bandana.algorithms.observers import log_grid
 from bandana.algorithms.problem import CONTEXTUAL, FINITE, KERNEL, LINEAR
 from bandana.algorithms.protocol import Algorithm, IntArray
 from bandana.algorithms.run import run
+from bandana.flows.texts.json_text import JsonObject
 from bandana.privacy_core import (
     Guarantee,
     LiveLedger,
     NoiseSource,
     NoNoise,
+    Participation,
     PrivacyCurve,
     PureDP,
     ReproducibleNoise,
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
 _MOST = 2**62
 
 
-def play(block: Block, reserved: Guarantee | None = None) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+def play(block: Block, reserved: Guarantee | None = None) -> tuple[dict[str, np.ndarray], JsonObject]:
     """Plays every replicate of the block.
 
     Args:
@@ -73,7 +75,7 @@ def play(block: Block, reserved: Guarantee | None = None) -> tuple[dict[str, np.
     arrays |= environment.final_policy(algorithm, released, labels, coins)
     if (decided := decision(algorithm, released, labels)) is not None:
         arrays |= {"recommended": decided.arm, "stopped": decided.stopped}
-    description: dict[str, Any] = {
+    description: JsonObject = {
         "noise": ledger.noise.name,
         "mu": total if np.isfinite(total) else None,
         "pure": derived.epsilon if isinstance(derived, PureDP) else None,
@@ -82,14 +84,21 @@ def play(block: Block, reserved: Guarantee | None = None) -> tuple[dict[str, np.
         arrays["user_mu_spent"] = np.array(
             [accounted_mu(tuple(ledger.worst_record(before=int(t), rep=0, users=users).items())) for t in grid]
         )
-        paid_by_user = ledger.worst_record(users=users)
-        mu, pure = accounted_mu(tuple(paid_by_user.items())), account(paid_by_user)
-        description["user_mu"] = mu if cell.entry.is_private and np.isfinite(mu) else None
-        description["user_pure"] = pure.epsilon if isinstance(pure, PureDP) else None
+        description |= _paid_by_user(ledger, users, is_private=cell.entry.is_private)
     if reserved is not None:
         paid = ledger.composed_record()
         description["events"] = PrivacyCurve.of(paid).to_dict()["records"][0] if paid else []
     return arrays, description
+
+
+def _paid_by_user(ledger: LiveLedger, users: Participation, *, is_private: bool) -> JsonObject:
+    """Mu over all replicates of the worst user, and the epsilon of pure DP; null where there is none."""
+    paid = ledger.worst_record(users=users)
+    mu, pure = accounted_mu(tuple(paid.items())), account(paid)
+    return {
+        "user_mu": mu if is_private and np.isfinite(mu) else None,
+        "user_pure": pure.epsilon if isinstance(pure, PureDP) else None,
+    }
 
 
 def _noise(block: Block) -> NoiseSource:
@@ -128,6 +137,6 @@ def with_coins(
 
 
 def is_relabeled(entry: Entry, settings: Settings) -> bool:
-    """Whether an algorithm knows nothing of single actions beforehand, so that any order of them is as good."""
+    """True if an algorithm knows nothing of single actions beforehand, so that any order of them is as good."""
     kind = settings.problem.kind
     return kind in (FINITE, CONTEXTUAL, KERNEL) or (kind == LINEAR and FINITE in entry.plays_on and not entry.knows_actions)

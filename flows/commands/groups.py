@@ -18,7 +18,7 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
     """
     groups = get_type_hints(command)
     del groups["return"]
-    types: dict[str, Any] = {}
+    types: dict[str, object] = {}
     parameters = []
     for group in groups.values():
         types |= get_type_hints(group, include_extras=True)
@@ -28,7 +28,7 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
             parameters.append(inspect.Parameter(field.name, kind, default=default, annotation=types[field.name]))
 
     @wraps(command)
-    def flat(**given: Any) -> None:
+    def flat(**given: object) -> None:
         command(**{name: group(**{each.name: given[each.name] for each in fields(group)}) for name, group in groups.items()})
 
     shown: Any = flat

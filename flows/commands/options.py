@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
+from typer.models import OptionInfo
 
 from bandana.flows.folder.settings import ANONYMOUS, DataFolder
 
@@ -64,12 +65,13 @@ def real(text: str) -> float:
     raise typer.BadParameter(f"must be a number such as 1000, 0.5 or 1e-5, got {text!r}")
 
 
-def option(meaning: str, **more: Any) -> Any:
+def option(meaning: str, parser: Callable[[str], object] | None = None) -> OptionInfo:
     """An option without a default of its own."""
-    return typer.Option(help=meaning, show_default=False, **more)
+    made: OptionInfo = typer.Option(help=meaning, show_default=False, parser=parser)
+    return made
 
 
-def real_option(meaning: str) -> Any:
+def real_option(meaning: str) -> OptionInfo:
     """An option that is a number, without a default of its own."""
     return option(meaning, parser=real)
 

@@ -109,8 +109,8 @@ def export(
         from bandana.flows.api.run import load
         from bandana.flows.spec.spec import load_spec
 
-        asked = {"csv": csv, "parquet": parquet, "latex": latex, "figure": figure}
-        kinds = [kind for kind, is_asked in asked.items() if is_asked]
+        wanted = {"csv": csv, "parquet": parquet, "latex": latex, "figure": figure}
+        kinds = [kind for kind, is_asked in wanted.items() if is_asked]
         name = load_spec(Path(suite)).name if Path(suite).suffix in (".yaml", ".yml") else suite
         result = load(name, data=data)
         folder = out or result.folder.suite(name) / "export"

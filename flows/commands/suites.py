@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -34,6 +34,7 @@ from bandana.flows.commands.options import (
 )
 from bandana.flows.folder.settings import DataFolder, data_root
 from bandana.flows.running.memory import keep_freed
+from bandana.flows.texts.json_text import JsonObject
 
 if TYPE_CHECKING:
     from bandana.flows.plan.cells import Cell
@@ -282,9 +283,9 @@ def _explain(plan: Plan, steps: list[str], data: Path | None, resources: Resourc
 
 def for_machines(
     suite: str,
-    audits: list[dict[str, Any]],
+    audits: list[JsonObject],
     files: dict[str, str],
-    gate: dict[str, Any] | None = None,
+    gate: JsonObject | None = None,
     alarm: str | None = None,
 ) -> str:
     """Returns what was done, as one JSON object."""
@@ -294,7 +295,7 @@ def for_machines(
     return json.dumps(document, indent=1, allow_nan=False)
 
 
-def _say_what_was_done(done: dict[str, Any], data: Path | None) -> None:
+def _say_what_was_done(done: JsonObject, data: Path | None) -> None:
     from bandana.flows.results import gate
 
     for outcome in done["audits"]:

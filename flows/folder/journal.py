@@ -11,11 +11,11 @@ import socket
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from bandana.flows.folder.private_files import make_folder, mode_in
 from bandana.flows.folder.settings import is_anonymous
 from bandana.flows.keys import checkout, provenance
+from bandana.flows.texts.json_text import JsonObject
 
 
 class Journal:
@@ -24,7 +24,7 @@ class Journal:
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    def write(self, event: str, **facts: Any) -> None:
+    def write(self, event: str, **facts: object) -> None:
         """Appends one event; a line is written whole."""
         line = json.dumps({"time": datetime.now(UTC).isoformat(timespec="milliseconds"), "event": event, **facts})
         make_folder(self._path.parent)
@@ -34,7 +34,7 @@ class Journal:
         finally:
             os.close(handle)
 
-    def begin(self, event: str, **facts: Any) -> None:
+    def begin(self, event: str, **facts: object) -> None:
         """Appends the event with which a step begins, and who began it, from which commit and on which machine.
 
         User and machine are left out where `BANDANA_ANONYMOUS` asks for it.
@@ -44,7 +44,7 @@ class Journal:
         names = {} if is_anonymous() else {"user": provenance.user(), "host": socket.gethostname()}
         self.write(event, **facts, commit=commit, sources=checkout.sources()[:12], **names)
 
-    def read(self) -> Iterator[dict[str, Any]]:
+    def read(self) -> Iterator[JsonObject]:
         """Every event, oldest first; a line that was cut off by a crash is left out."""
         if not self._path.exists():
             return

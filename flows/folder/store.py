@@ -16,7 +16,6 @@ import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -25,6 +24,7 @@ from bandana.flows.folder import scratch
 from bandana.flows.folder.private_files import make_folder
 from bandana.flows.folder.settings import is_anonymous
 from bandana.flows.keys.content import canonical
+from bandana.flows.texts.json_text import JsonObject
 
 BENCHMARK = "benchmark"
 """Kind of the results that are blocks of replicates."""
@@ -107,16 +107,16 @@ class Store:
         except FileNotFoundError:
             return {}
 
-    def load(self, kind: str, key: str) -> tuple[dict[str, np.ndarray], dict[str, Any]] | None:
+    def load(self, kind: str, key: str) -> tuple[dict[str, np.ndarray], JsonObject] | None:
         """The arrays and the description, or None where there is no whole file; a damaged one is told of."""
         return self._read(kind, key, is_told=True)
 
-    def describe(self, kind: str, key: str) -> dict[str, Any] | None:
+    def describe(self, kind: str, key: str) -> JsonObject | None:
         """The description alone, or None where there is no whole file."""
         stored = self._read(kind, key)
         return None if stored is None else stored[1]
 
-    def _read(self, kind: str, key: str, is_told: bool = False) -> tuple[dict[str, np.ndarray], dict[str, Any]] | None:
+    def _read(self, kind: str, key: str, is_told: bool = False) -> tuple[dict[str, np.ndarray], JsonObject] | None:
         path = self.path(kind, key)
         try:
             content = path.read_bytes()
@@ -134,7 +134,7 @@ class Store:
                 sys.stderr.write(f"warning: {path} is damaged ({words}); it is computed again\n")
             return None
 
-    def save(self, kind: str, key: str, arrays: Mapping[str, np.ndarray], description: Mapping[str, Any]) -> Path:
+    def save(self, kind: str, key: str, arrays: Mapping[str, np.ndarray], description: JsonObject) -> Path:
         """Writes a result, unless another process stored it meanwhile; the same content gives the same bytes."""
         buffer = io.BytesIO()
         text = np.frombuffer(canonical(description).encode(), dtype=np.uint8)

@@ -403,7 +403,7 @@ class TreeReader:
         self.imports: list[Name] = []
         self.strings: set[str] = set()
 
-    def block(self, statements: Iterable[Any]) -> None:
+    def block(self, statements: Iterable[object]) -> None:
         """Reads statements, one after another."""
         self.text.append("[")
         for item in statements:
@@ -433,9 +433,9 @@ class TreeReader:
                     self.strings.add(text.rpartition("/")[2])
         self.text.append(type(node).__name__)
         for field in node._fields:
-            value: Any = getattr(node, field, None)
+            value: object = getattr(node, field, None)
             if field in ("annotation", "returns") and isinstance(node, ast.arg | ast.FunctionDef | ast.AsyncFunctionDef):
-                if value is not None:  # never run: it is text, and its names are no uses
+                if isinstance(value, ast.AST):  # never run: it is text, and its names are no uses
                     reader = TreeReader(self._package)
                     reader.node(value)
                     self.text += reader.text

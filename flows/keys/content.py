@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import Any
 
 
-def canonical(value: Any) -> str:
+def canonical(value: object) -> str:
     """JSON with sorted keys and no spaces: equal values have equal texts."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), default=str)
 
 
-def content_key(value: Any) -> str:
+def content_key(value: object) -> str:
     """SHA-256 of the canonical JSON, 64 hex digits."""
     return hashlib.sha256(canonical(value).encode()).hexdigest()

@@ -13,7 +13,7 @@ import socket
 from collections.abc import Iterable, Mapping
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 from bandana.flows.keys.closure import Code, Name
 from bandana.flows.keys.content import content_key
@@ -26,14 +26,23 @@ CODE = Code()
 """The installed product."""
 
 
+class MadeBy(TypedDict):
+    """Facts on what computes a result."""
+
+    code: str
+    """SHA-256 of all that its roots depend on."""
+    libraries: dict[str, str]
+    """Minor versions, see `libraries`."""
+
+
 def libraries() -> dict[str, str]:
     """Minor versions of what the numbers are computed with, as they are imported: a patch release changes no number."""
     versions = {"python": platform.python_version()} | {name: str(import_module(name).__version__) for name in LIBRARIES}
     return {name: ".".join(version.split(".")[:2]) for name, version in versions.items()}
 
 
-def made_by(roots: Iterable[Name]) -> dict[str, Any]:
-    """Facts on what computes a result: `code`, SHA-256 of all that the roots depend on, and `libraries`.
+def made_by(roots: Iterable[Name]) -> MadeBy:
+    """Facts on what computes a result, by the definitions that it starts from.
 
     Roots that are paths are files of a user, see `bandana.flows.keys.own_files`.
     """
@@ -47,7 +56,7 @@ def made_by(roots: Iterable[Name]) -> dict[str, Any]:
     return {"code": content_key(digests), "libraries": libraries()}
 
 
-def key_of(facts: Mapping[str, Any], made: Mapping[str, Any]) -> str:
+def key_of(facts: Mapping[str, object], made: Mapping[str, object]) -> str:
     """The key of the answer to what was asked, by what computes it (see `made_by`)."""
     return f"{content_key(facts)[:_HALF]}-{content_key(made)[:_HALF]}"
 

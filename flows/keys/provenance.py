@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from functools import cache
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, TypeAdapter, ValidationError
 
@@ -87,7 +87,7 @@ class Making:
         checkout.sources()  # as they are now: a long computation sees them edited
         checkout.checkout()
 
-    def record(self, *, is_anonymous: bool) -> dict[str, Any]:
+    def record(self, *, is_anonymous: bool) -> dict[str, object]:
         """The provenance of what was computed since; an anonymous one leaves out user and host."""
         ended = self._began + timedelta(seconds=time.monotonic() - self._clock)
         code = checkout.checkout()

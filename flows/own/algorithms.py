@@ -7,12 +7,11 @@ import re
 from collections.abc import Mapping
 from functools import partial
 from itertools import product
-from typing import Any
 
 from pydantic import Field, PrivateAttr, ValidationInfo, field_validator, model_validator
 
 from bandana.algorithms.entry import Claim, Entry, Settings
-from bandana.algorithms.parameters import Kind, Parameter
+from bandana.algorithms.parameters import Kind, Parameter, Value
 from bandana.algorithms.problem import CONTEXTUAL, FINITE, KERNEL, LINEAR, LINEAR_MDP, MIXTURE, POOLED, Problem
 from bandana.algorithms.protocol import Algorithm
 from bandana.audits.claims import KINDS, ClaimError, parse, split_pair
@@ -126,7 +125,7 @@ class OwnAlgorithmSpec(Labelled):
         """None alone: its level stands in the claim."""
         return [None]
 
-    def parameter_grid(self, entry: Entry) -> list[dict[str, Any]]:
+    def parameter_grid(self, entry: Entry) -> list[dict[str, Value]]:
         """Every combination of the parameters."""
         return self._grid()
 
@@ -138,7 +137,7 @@ class OwnAlgorithmSpec(Labelled):
         """Names of the parameters that the spec gives."""
         return tuple(self.parameters)
 
-    def _grid(self) -> list[dict[str, Any]]:
+    def _grid(self) -> list[dict[str, Value]]:
         return [dict(zip(self.parameters, values, strict=True)) for values in product(*self.parameters.values())]
 
 
@@ -147,7 +146,7 @@ def promise(text: str, source: str, settings: Settings) -> Claim:
     return claim_of(text, source, settings.parameters)
 
 
-def claim_of(text: str, source: str, parameters: Mapping[str, Any]) -> Claim:
+def claim_of(text: str, source: str, parameters: Mapping[str, object]) -> Claim:
     """The claim with each {NAME} replaced by that parameter.
 
     Raises:
@@ -178,7 +177,7 @@ def build(code: OwnObject, settings: Settings) -> Algorithm:
     return algorithm
 
 
-def offered(problem: Problem) -> dict[str, Any]:
+def offered(problem: Problem) -> dict[str, object]:
     """Public facts of a problem under every name that a class or function may ask for; None where there is no such thing."""
     facts = {
         name: getattr(problem, name)

@@ -6,7 +6,7 @@ import inspect
 import sys
 import traceback
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, fields, is_dataclass, replace
@@ -74,7 +74,7 @@ class Loadable(ABC):
         """Where its errors are told as its own; see `blamed_on`."""
         return blamed_on(None, *passed)
 
-    def made(self, given: Mapping[str, Any], offered: Mapping[str, Any]) -> Any:
+    def made(self, given: Mapping[str, object], offered: Mapping[str, object]) -> Any:
         """Returns what the object makes of parameters, or the object itself with its fields replaced.
 
         Args:
@@ -98,7 +98,7 @@ class Loadable(ABC):
                     raise OwnCodeError(f"{self.label} needs {name}: {hint}")
             return target(**taken)
 
-    def check_parameters(self, given: Mapping[str, Any]) -> None:
+    def check_parameters(self, given: Mapping[str, object]) -> None:
         """Checks that the object takes these parameters.
 
         Raises:
@@ -131,7 +131,7 @@ class OwnObject(Loadable):
     name: str
 
     @classmethod
-    def parse(cls, text: str, context: Mapping[str, Any] | None) -> OwnObject:
+    def parse(cls, text: str, context: Mapping[str, str | Path] | None) -> OwnObject:
         """Reads `FILE.py:NAME` in a field of a spec.
 
         Args:
@@ -244,7 +244,7 @@ class Registered(Loadable):
 _SEVERAL = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
-def is_factory(thing: Any) -> bool:
+def is_factory(thing: object) -> bool:
     """True if an object is a class or a function, which makes what is wanted, rather than the thing itself."""
     return inspect.isclass(thing) or inspect.isroutine(thing)
 
@@ -272,7 +272,7 @@ def blamed_on(path: Path | None, *passed: type[Exception]) -> Iterator[None]:
         raise OwnCodeError(f"{where}: {type(error).__name__}{words}") from error
 
 
-def _is_own(name: str, value: Any, module: ModuleType) -> bool:
+def _is_own(name: str, value: object, module: ModuleType) -> bool:
     """True if a name of a module is none of its imports."""
     is_public = not name.startswith("_") and not isinstance(value, ModuleType)
     return is_public and getattr(value, "__module__", module.__name__) == module.__name__
@@ -284,7 +284,7 @@ class _Beside(MetaPathFinder):
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def find_spec(self, name: str, path: Any = None, target: ModuleType | None = None) -> ModuleSpec | None:
+    def find_spec(self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> ModuleSpec | None:
         if not is_local(self._folder, name.partition(".")[0]):
             return None
         return PathFinder.find_spec(name, [str(self._folder)] if path is None else path, target)

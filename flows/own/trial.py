@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Any
+from pathlib import Path
 
 from bandana.flows.own.code import OwnCodeError, OwnObject
 
@@ -24,7 +24,7 @@ _PAUSE = 0.002
 _LONGEST_PAUSE = 0.05
 
 
-def load(text: str, context: Mapping[str, Any] | None) -> OwnObject:
+def load(text: str, context: Mapping[str, str | Path] | None) -> OwnObject:
     """Reads `FILE.py:NAME` in a field of a spec, and loads the object; a file that has not run here is tried out.
 
     Raises:

@@ -8,6 +8,7 @@ import numpy as np
 
 from bandana.flows.keys import identity
 from bandana.flows.keys.content import content_key
+from bandana.flows.keys.identity import MadeBy
 from bandana.flows.plan import made_by
 from bandana.flows.plan.seeds import NOISE, seed_of
 from bandana.flows.texts.json_text import JsonObject
@@ -39,12 +40,12 @@ def stated(cell: Cell) -> dict[str, object]:
     return own if cell.promised is None else {**own, "level": "user", "promised": str(cell.promised)}
 
 
-def block_code(cell: Cell) -> JsonObject:
+def block_code(cell: Cell) -> MadeBy:
     """Code that computes the cell's blocks in this process, see `identity.made_by`; a worker finds out its own."""
     return identity.made_by(made_by.block_roots(cell))
 
 
-def audit_code(cell: Cell) -> JsonObject:
+def audit_code(cell: Cell) -> MadeBy:
     """Code that computes the cell's audit in this process. Only for private cells."""
     return identity.made_by(made_by.audit_roots(cell))
 

@@ -19,6 +19,7 @@ from bandana.algorithms.observers import ContextualRegretCurve, DriftingRegretCu
 from bandana.algorithms.problem import ARMS, FINITE, Problem
 from bandana.algorithms.protocol import Algorithm, EpisodicStream, FloatArray, IntArray, Stream
 from bandana.flows.texts.fields import Count, Labelled
+from bandana.flows.texts.json_text import JsonObject
 from bandana.flows.texts.mistakes import SpecError
 from bandana.privacy_core import Interval, Participation
 
@@ -253,8 +254,8 @@ class Environment(ABC, Generic[Item]):
         longer.setting = self.setting._replace(rounds=self.setting.horizon)
         return longer
 
-    def facts(self) -> dict[str, Any]:
-        """What keys and seeds know of it: all that its data depend on.
+    def facts(self) -> JsonObject:
+        """Facts for keys and seeds: all that its data depend on.
 
         What it is called and what may be shown of it change no number.
         """

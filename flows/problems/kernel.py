@@ -13,8 +13,8 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from bandana.algorithms.entry import Entry
-from bandana.algorithms.environments.fixed_arms import FixedArms
 from bandana.algorithms.environments.kernel_functions import (
+    FixedArms,
     GapFunctions,
     PooledFunction,
     gap_points,
@@ -41,6 +41,7 @@ from bandana.flows.problems.environment import (
     Purpose,
 )
 from bandana.flows.texts.fields import MOST_POINTS, Actions, Choices, Count, Dimension, Points, Positive
+from bandana.flows.texts.json_text import JsonObject
 from bandana.flows.texts.mistakes import SpecError
 from bandana.privacy_core import Interval
 
@@ -119,7 +120,7 @@ class _Kernel(Environment[Item]):
         return tuple(f"action {a}" for a in range(self.item.actions))  # type: ignore[attr-defined]
 
     @property
-    def _known(self) -> dict[str, Any]:
+    def _known(self) -> JsonObject:
         """The problem's kernel and the dimension of its points."""
         return {"dimension": self.item.points_dimension, "kernel": self.item.public_kernel()}  # type: ignore[attr-defined]
 
@@ -213,7 +214,7 @@ class Pooled(_Kernel[Item]):
         return {name: np.broadcast_to(np.atleast_1d(by_name[name])[:n_reps], n_reps) for name in self.references}
 
     @property
-    def _known(self) -> dict[str, Any]:
+    def _known(self) -> JsonObject:
         return super()._known | {"pool": self.pool}
 
 

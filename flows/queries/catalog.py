@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
@@ -13,6 +12,7 @@ from bandana.algorithms import catalog
 from bandana.algorithms.entry import Entry
 from bandana.algorithms.parameters import Parameter
 from bandana.algorithms.problem import CONTEXTUAL, FINITE, KERNEL, LINEAR, LINEAR_MDP, MIXTURE, POOLED
+from bandana.flows.texts.json_text import JsonObject
 from bandana.flows.texts.mistakes import SpecError
 
 _ENVIRONMENTS = {
@@ -124,7 +124,7 @@ def starter(name: str) -> str:
     return "\n".join([*lines, "audit: {rounds: 32, replays: 20000}"]) + "\n"
 
 
-def facts(entry: Entry) -> dict[str, Any]:
+def facts(entry: Entry) -> JsonObject:
     """One entry for machines, its parameters with meaning and default."""
     declared = [
         {"name": item.name, "meaning": item.meaning, "default": item.shown_default, "options": list(item.options)}

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from rich.console import Group
 from rich.table import Table
@@ -23,12 +22,14 @@ from bandana.flows.plan.cell_checks import check_cells
 from bandana.flows.plan.cells import Cell
 from bandana.flows.plan.plan import Plan
 from bandana.flows.plan.roles import Role
+from bandana.flows.problems.environment import Environment, EnvironmentFields
 from bandana.flows.queries.cost import DAY, audits_seconds, block_paces, block_seconds
+from bandana.flows.texts.json_text import JsonObject
 
 
 def explain(
     plan: Plan, steps: Sequence[str], data: Path | None, workers: int | None = None, most_measured: int | None = None
-) -> dict[str, Any]:
+) -> JsonObject:
     """The explanation as plain data.
 
     Args:
@@ -61,16 +62,7 @@ def explain(
     return {
         "suite": spec.name,
         "steps": list(steps),
-        "environments": [
-            {
-                "label": environment.label,
-                "name": environment.describe()["name"],
-                "kind": environment.kind,
-                "arms": environment.n_actions,
-                "shown": [what for what in ("values", "means", "regret") if environment.shows(what)],
-            }
-            for environment in plan.environments
-        ],
+        "environments": [_environment(environment) for environment in plan.environments],
         "horizon": spec.horizon,
         "unit": unit_of([environment.describe() for environment in plan.environments]),
         "replications": spec.replications,
@@ -82,6 +74,16 @@ def explain(
         },
         "workers": shared,
         "seconds": round((sum(cell["seconds"] for cell in cells) + other_seconds) / shared, 1),
+    }
+
+
+def _environment(environment: Environment[EnvironmentFields]) -> JsonObject:
+    return {
+        "label": environment.label,
+        "name": environment.describe()["name"],
+        "kind": environment.kind,
+        "arms": environment.n_actions,
+        "shown": [what for what in ("values", "means", "regret") if environment.shows(what)],
     }
 
 
@@ -107,9 +109,7 @@ def _is_audited(cell: Cell, store: Store | None) -> bool:
     return store is not None and evidence_of(cell, store).exists()
 
 
-def _cell(
-    cell: Cell, blocks: tuple[int, int], pace: float, steps: Sequence[str], audit_left: float | None
-) -> dict[str, Any]:
+def _cell(cell: Cell, blocks: tuple[int, int], pace: float, steps: Sequence[str], audit_left: float | None) -> JsonObject:
     """One cell; `audit_left` are the seconds of an audit that is to be made."""
     claim = cell.claim() if cell.is_private else None
     does_audit = cell.is_private and "audit" in steps
@@ -129,7 +129,7 @@ def _cell(
     }
 
 
-def render(facts: dict[str, Any]) -> Group:
+def render(facts: JsonObject) -> Group:
     """The explanation for people."""
     words = [
         f"{facts['horizon']:,} {facts['unit']}, {facts['replications']:,} replications; steps: {', '.join(facts['steps'])}",

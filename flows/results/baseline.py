@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -26,7 +26,7 @@ from bandana.flows.keys.checkout import sources
 from bandana.flows.keys.content import content_key
 from bandana.flows.plan.cells import Cell
 from bandana.flows.plan.plan import Plan
-from bandana.flows.problems.environment import Environment
+from bandana.flows.problems.environment import Environment, EnvironmentFields
 from bandana.flows.spec.spec import Spec
 from bandana.flows.texts.json_text import read_model
 from bandana.flows.texts.mistakes import SpecError, plain, printable, shortened
@@ -222,6 +222,6 @@ def standard_error(bound: StatedBound, scores: Scores, seed: int) -> float:
     return float(np.std(bounds, ddof=1))
 
 
-def withheld(plan: Plan) -> list[Environment[Any]]:
+def withheld(plan: Plan) -> list[Environment[EnvironmentFields]]:
     """The environments of a plan whose regret may not be shown, and is therefore in no baseline."""
     return [environment for environment in plan.environments if not environment.shows("regret")]

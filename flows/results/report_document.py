@@ -35,6 +35,11 @@ _WITHHELD = (
     "Regret {where} is withheld: the data are private, the spec does not declare their regret public, and no privacy "
     "claim covers it. The budget spent is shown, since it depends on public parameters and released values alone."
 )
+_SEEDS = {
+    "benchmark": "one SFC64 generator per purpose and block of replicates: "
+    "SeedSequence(root, spawn_key=(purpose, hash of the cell, block))",
+    "audit": "SeedSequence(root), one child per pair and side, one grandchild per block of replays",
+}
 
 
 def assemble(plan: Plan, spec_text: str, store: Store) -> Report:
@@ -79,12 +84,7 @@ def assemble(plan: Plan, spec_text: str, store: Store) -> Report:
         "regressions": None,
         "related": [{"label": cell.name, "path": f"audits/{cell.slug}.{_linked(spec)}"} for cell, _ in audited],
         "provenance": made,
-        "seeds": {
-            "root": spec.seed,
-            "benchmark": "one SFC64 generator per purpose and block of replicates: "
-            "SeedSequence(root, spawn_key=(purpose, hash of the cell, block))",
-            "audit": "SeedSequence(root), one child per pair and side, one grandchild per block of replays",
-        },
+        "seeds": {"root": spec.seed, **_SEEDS},
         "spec": _without_folders(spec, spec_text),
         "commands": [f"bandana {command} {spec.name}.yaml" for command in ("check", "run", "audit", "report")]
         + [f"bandana verify evidence/{cell.slug}.npz" for cell, _ in audited],
@@ -165,46 +165,9 @@ def _benchmark(plan: Plan, cells: list[Cell], store: Store) -> Benchmark:
     for cell in cells:
         summary = summarize_cell(cell, store)
         grid = summary["grid"].tolist()
-        is_shown = cell.environment.shows("regret")
-        mean, low, high = (summary[name].tolist() if is_shown else None for name in CURVES)
-        spent, bound, least = summary["mu_spent"], cell.regret_bound(summary["grid"]), cell.lower_bound(summary["grid"])
-        if is_shown:
+        if cell.environment.shows("regret"):
             finals[cell.name] = summary["finals"]
-        claimed = finite(cell.claim().gaussian.mu) if cell.is_private else None
-        shown.append(
-            {
-                "label": cell.name,
-                "environment": cell.environment.label,
-                "algorithm": cell.entry.name,
-                "calibration": cell.settings.calibration,
-                "privacy_model": cell.entry.privacy_model,
-                "guarantee": cell.entry.guarantee,
-                "epsilon": _epsilon(cell),
-                "promise": _promise(cell),
-                "noise": summary["noise"] if cell.is_private else None,
-                "mu": summary["mu"],
-                "of_user": _of_user(cell, summary),
-                "mu_claimed": claimed,
-                "mu_spent": spent.tolist() if cell.is_private and np.isfinite(spent).all() else None,
-                "replications": spec.replications,
-                "mean": mean,
-                "low": low,
-                "high": high,
-                "final_mean": last(mean),
-                "final_low": last(low),
-                "final_high": last(high),
-                "bound": None if bound is None else bound.values.tolist(),
-                "bound_text": None if bound is None else bound.text,
-                "role": cell.role.value,
-                "twin_of": whose.get(cell.name),
-                "final_quantiles": quantiles(summary["finals"]) if is_shown else None,
-                "caution": caution(summary["finals"]) if is_shown else None,
-                "lower_bound": None if least is None else least.values.tolist(),
-                "lower_bound_text": None if least is None else least.text,
-                "values": summary["values"] if is_shown and summary["values"] else None,
-                "decision": summary["decision"],
-            }
-        )
+        shown.append(_benchmark_cell(cell, summary, whose.get(cell.name)))
     hidden = [e.label for e in plan.environments if not e.shows("regret")]
     return {
         "grid": grid,
@@ -213,6 +176,51 @@ def _benchmark(plan: Plan, cells: list[Cell], store: Store) -> Benchmark:
         "withheld": _WITHHELD.format(where=f"on {', '.join(hidden)}") if hidden else None,
         "cells": shown,
         "comparisons": comparisons(cells, finals),
+    }
+
+
+def _benchmark_cell(cell: Cell, summary: Summary, whose: str | None) -> BenchmarkCell:
+    """One row of the benchmark; regret that may not be shown is null.
+
+    Args:
+      cell: what was played.
+      summary: of its blocks.
+      whose: name of the cell that it plays without noise; None: it is no twin.
+    """
+    is_shown = cell.environment.shows("regret")
+    mean, low, high = (summary[name].tolist() if is_shown else None for name in CURVES)
+    spent, bound, least = summary["mu_spent"], cell.regret_bound(summary["grid"]), cell.lower_bound(summary["grid"])
+    return {
+        "label": cell.name,
+        "environment": cell.environment.label,
+        "algorithm": cell.entry.name,
+        "calibration": cell.settings.calibration,
+        "privacy_model": cell.entry.privacy_model,
+        "guarantee": cell.entry.guarantee,
+        "epsilon": _epsilon(cell),
+        "promise": _promise(cell),
+        "noise": summary["noise"] if cell.is_private else None,
+        "mu": summary["mu"],
+        "of_user": _of_user(cell, summary),
+        "mu_claimed": finite(cell.claim().gaussian.mu) if cell.is_private else None,
+        "mu_spent": spent.tolist() if cell.is_private and np.isfinite(spent).all() else None,
+        "replications": cell.spec.replications,
+        "mean": mean,
+        "low": low,
+        "high": high,
+        "final_mean": last(mean),
+        "final_low": last(low),
+        "final_high": last(high),
+        "bound": None if bound is None else bound.values.tolist(),
+        "bound_text": None if bound is None else bound.text,
+        "role": cell.role.value,
+        "twin_of": whose,
+        "final_quantiles": quantiles(summary["finals"]) if is_shown else None,
+        "caution": caution(summary["finals"]) if is_shown else None,
+        "lower_bound": None if least is None else least.values.tolist(),
+        "lower_bound_text": None if least is None else least.text,
+        "values": summary["values"] if is_shown and summary["values"] else None,
+        "decision": summary["decision"],
     }
 
 

@@ -25,6 +25,7 @@ from bandana.flows.plan.keys import identity_of
 from bandana.flows.plan.roles import Role
 from bandana.flows.results.decisions import Outcomes, decisions, outcomes
 from bandana.flows.spec.spec import is_finite
+from bandana.flows.texts.json_text import JsonObject
 from bandana.flows.tracking.metrics import logged, numbers_of
 from bandana.flows.tracking.record import ACCOUNTED, CellRecord, audit_metrics
 
@@ -171,7 +172,7 @@ def cell_record(
     )
 
 
-def dataset_record(cell: Cell) -> dict[str, Any]:
+def dataset_record(cell: Cell) -> JsonObject:
     """Name, digest, source, columns and profile of the data that a cell was played on, as `CellRecord.dataset` takes them.
 
     The digest of public data changes with any value in them. That of a private table is made of the declared facts: with

@@ -108,7 +108,7 @@ def one_call() -> Iterator[None]:
         signal.setitimer(signal.ITIMER_REAL, 0)
 
 
-def run(function: Callable[[], Any], limits: Limits, what: str = "own code") -> Returned:
+def run(function: Callable[[], object], limits: Limits, what: str = "own code") -> Returned:
     """Calls the function in a child process.
 
     Args:
@@ -174,7 +174,7 @@ def beside(function: Callable[[], T]) -> Callable[[], T]:
     return answer
 
 
-def _be_child(function: Callable[[], Any], limits: Limits, what: str, parent: Connection, printed: IO[bytes]) -> NoReturn:
+def _be_child(function: Callable[[], object], limits: Limits, what: str, parent: Connection, printed: IO[bytes]) -> NoReturn:
     """Runs as the child: never returns."""
     try:
         os.setsid()
@@ -194,7 +194,7 @@ def _be_child(function: Callable[[], Any], limits: Limits, what: str, parent: Co
     _answer(function, limits, what, parent)
 
 
-def _answer(function: Callable[[], Any], limits: Limits, what: str, parent: Connection) -> NoReturn:
+def _answer(function: Callable[[], object], limits: Limits, what: str, parent: Connection) -> NoReturn:
     """Sends what the function returns, and ends this process."""
     global _this
     try:

@@ -15,7 +15,7 @@ from enum import StrEnum
 from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -23,6 +23,9 @@ from bandana.flows.folder.settings import n_workers
 from bandana.flows.running.memory import keep_freed
 from bandana.flows.running.processes import end_with_parent
 from bandana.flows.texts.mistakes import SpecError
+
+if TYPE_CHECKING:
+    from prefect.client.schemas.objects import State
 
 _LASTING = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 _RETRY_DELAYS = [1.0, 5.0, 20.0]
@@ -148,7 +151,7 @@ def patience(retries: int, timeout: float) -> dict[str, Any]:
     }
 
 
-def _may_pass(_task: Any, _run: Any, state: Any) -> bool:
+def _may_pass(_task: object, _run: object, state: State[object]) -> bool:
     return is_infrastructure_fault(state.result(raise_on_failure=False))
 
 

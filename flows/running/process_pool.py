@@ -12,19 +12,21 @@ from collections.abc import Callable
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from functools import partial
-from typing import Any, Self
+from typing import Any, ParamSpec, Self, TypeVar
 
 from prefect.task_runners import ProcessPoolTaskRunner
 
 from bandana.flows.running import warm_start
 
+P = ParamSpec("P")
+T = TypeVar("T")
 _BROKEN = "A worker process died, and the pool with it"
 
 
 class WorkerPool(ProcessPoolExecutor):
     """The standard library's pool, which ends with `BrokenProcessPool` whenever one of its workers dies."""
 
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         """Schedules a call, as the standard library's pool does.
 
         Raises:
@@ -43,7 +45,7 @@ class WorkerPool(ProcessPoolExecutor):
             manager.terminate_broken = partial(_mark_and_terminate, manager, manager.terminate_broken)
 
 
-def _mark_and_terminate(manager: Any, terminate: Callable[[Any], None], cause: Any) -> None:
+def _mark_and_terminate(manager: Any, terminate: Callable[[object], None], cause: object) -> None:
     """Marks a pool as broken under the lock that `submit` holds while it starts a worker, then ends all workers.
 
     Python 3.11 marks it without the lock, so a worker that is being started escapes; later versions take the lock.

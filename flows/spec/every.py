@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field, model_validator
 from scipy.special import log_ndtr
 
 from bandana.algorithms import catalog
 from bandana.algorithms.entry import Entry
+from bandana.algorithms.parameters import Value
 from bandana.flows.problems.facts import problem_of
 from bandana.flows.spec.aims import Aim, aim_of
 from bandana.flows.texts.effort import Replays
@@ -111,7 +112,7 @@ class EverySpec(Strict):
             return [None]
         return [name for name in self.calibrations or () if name in entry.calibrations] or [*entry.calibrations]
 
-    def parameter_grid(self, entry: Entry) -> list[dict[str, Any]]:
+    def parameter_grid(self, entry: Entry) -> list[dict[str, Value]]:
         """The one choice of the parameters that the entry takes."""
         return [{name: value for name, value in self.parameters.items() if name in entry.parameters}]
 
@@ -127,7 +128,7 @@ class EverySpec(Strict):
         """Key of what is played: twins of different algorithms are one, such as AdaR-UCB's and AdaP-UCB's at one beta."""
         if entry.is_private:
             return (entry.label,)
-        settings = entry.settings(problem_of(environment.seen_by(entry)), **self.parameter_grid(entry)[0])
+        settings = entry.settings(problem_of(environment.seen_by(entry)), None, None, **self.parameter_grid(entry)[0])
         return entry.seed_name, tuple(sorted(entry.seed_parameters(settings).items()))
 
     def _fits(self, entry: Entry, environment: Environment[EnvironmentFields]) -> bool:

@@ -21,6 +21,7 @@ from bandana.flows.folder.settings import DataFolder
 from bandana.flows.folder.store import Store, link
 from bandana.flows.folder.turns import alone_in
 from bandana.flows.keys import identity, provenance
+from bandana.flows.keys.identity import MadeBy
 from bandana.flows.keys.provenance import Making
 from bandana.flows.plan.made_by import subject_roots
 from bandana.flows.results import audit_report, baseline, gate, old_results
@@ -46,7 +47,7 @@ def _facts(label: str, effort: Effort) -> dict[str, object]:
 
 
 @cache
-def _code_of(label: str) -> dict[str, object]:
+def _code_of(label: str) -> MadeBy:
     return identity.made_by(subject_roots(label))
 
 

@@ -24,7 +24,7 @@ R = TypeVar("R")
 
 
 @task(task_run_name="{label}", cache_policy=NO_CACHE, persist_result=False)
-def _work(work: Callable[[Any], Any], item: Any, note: Path, label: str) -> Any:
+def _work(work: Callable[[T], R], item: T, note: Path, label: str) -> R:
     with time_limit.kept(note):
         return work(item)
 

@@ -59,7 +59,7 @@ def _check_size(events: Iterator[yaml.Event], source: str) -> None:
     open_nodes: list[list[Any]] = []  # anchor and number of nodes of each collection that is not at its end
     sizes: dict[str, int] = {}
 
-    def count(event: yaml.Event, n_nodes: int) -> None:
+    def count(event: Any, n_nodes: int) -> None:
         if open_nodes:
             open_nodes[-1][1] += n_nodes
         if n_nodes > _MOST_NODES or (open_nodes and open_nodes[-1][1] > _MOST_NODES):

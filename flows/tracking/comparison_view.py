@@ -13,9 +13,8 @@ import json
 import math
 import uuid
 import zlib
-from collections.abc import Mapping
-from typing import Any
 
+from bandana.flows.texts.json_text import JsonObject
 from bandana.flows.tracking.metrics import AUDIT_METRICS, METRICS
 
 VIEW_KEY = "bandana"
@@ -41,33 +40,9 @@ _HUES = (212, 24, 130, 285, 350, 48, 178, 320, 85, 250)
 _GRAYS = (48, 105, 160)
 
 
-def comparison_state() -> dict[str, Any]:
+def comparison_state() -> JsonObject:
     """The page: only cells, each as its newest run has it, the lowest regret first; charts in sections, details folded."""
     sections = {name: _identifier("section", name) for name in (REGRET, PRIVACY, TOGETHER, DETAILS)}
-    regret, privacy, together, details = sections.values()
-    charts = [
-        # First the one on which reference rows, which lose much, do not hide the others.
-        _line(MEAN_REGRET, regret, "Regret over rounds (log-log)", log_y=True),
-        _line(MEAN_REGRET, regret, "Regret over rounds (log rounds)"),
-        _bar([FINAL_REGRET], regret, "Final regret"),
-        # Three in a row, to be read across: claimed >= accounted >= measured.
-        _bar([CLAIMED], privacy, "Epsilon claimed by the source"),
-        _bar([ACCOUNTED], privacy, "Epsilon accounted from the ledger"),
-        _bar([MEASURED], privacy, "Epsilon measured by the audit (lower bound)"),
-        _scatter(ACCOUNTED, FINAL_REGRET, privacy, "Privacy against regret: epsilon accounted, final regret"),
-        _line(MU_SPENT, privacy, "Privacy spent over rounds: mu (log rounds)"),
-        # Alone in its row: the names of its axes need the whole width. MLflow hides it while a metric of it is missing
-        # everywhere, so none of the audit's is among them.
-        {
-            **_card("PARALLEL", together, "Algorithm, calibration, epsilon, regret"),
-            "selectedParams": ["algorithm", "calibration", "epsilon"],
-            "selectedMetrics": [ACCOUNTED, FINAL_REGRET],
-            "showAllRuns": True,
-        },
-        # MLflow adds a section for every metric that has no chart: these have theirs, out of the way.
-        *(_bar([metric], details, metric) for metric in _DETAIL_BARS),
-        *(_line(metric, details, metric) for metric in _DETAIL_LINES),
-    ]
     params = ("environment", "role", "algorithm", "calibration", "privacy_model", "epsilon", "horizon", "replications")
     metrics = (FINAL_REGRET, CLAIMED, ACCOUNTED, MEASURED, "audit/controls_caught")
     return {
@@ -98,7 +73,7 @@ def comparison_state() -> dict[str, Any]:
         "groupsExpanded": {},
         "autoRefreshEnabled": True,
         "globalLineChartConfig": {"xAxisKey": "step", "lineSmoothness": 0, "selectedXAxisMetricKey": ""},
-        "compareRunCharts": charts,
+        "compareRunCharts": _charts(*sections.values()),
         "compareRunSections": [
             {
                 "uuid": key,
@@ -113,20 +88,47 @@ def comparison_state() -> dict[str, Any]:
     }
 
 
+def _charts(regret: str, privacy: str, together: str, details: str) -> list[JsonObject]:
+    """All charts, each in the section of the given identifier."""
+    return [
+        # First the one on which reference rows, which lose much, do not hide the others.
+        _line(MEAN_REGRET, regret, "Regret over rounds (log-log)", log_y=True),
+        _line(MEAN_REGRET, regret, "Regret over rounds (log rounds)"),
+        _bar([FINAL_REGRET], regret, "Final regret"),
+        # Three in a row, to be read across: claimed >= accounted >= measured.
+        _bar([CLAIMED], privacy, "Epsilon claimed by the source"),
+        _bar([ACCOUNTED], privacy, "Epsilon accounted from the ledger"),
+        _bar([MEASURED], privacy, "Epsilon measured by the audit (lower bound)"),
+        _scatter(ACCOUNTED, FINAL_REGRET, privacy, "Privacy against regret: epsilon accounted, final regret"),
+        _line(MU_SPENT, privacy, "Privacy spent over rounds: mu (log rounds)"),
+        # Alone in its row: the names of its axes need the whole width. MLflow hides it while a metric of it is missing
+        # everywhere, so none of the audit's is among them.
+        {
+            **_card("PARALLEL", together, "Algorithm, calibration, epsilon, regret"),
+            "selectedParams": ["algorithm", "calibration", "epsilon"],
+            "selectedMetrics": [ACCOUNTED, FINAL_REGRET],
+            "showAllRuns": True,
+        },
+        # MLflow adds a section for every metric that has no chart: these have theirs, out of the way.
+        *(_bar([metric], details, metric) for metric in _DETAIL_BARS),
+        *(_line(metric, details, metric) for metric in _DETAIL_LINES),
+    ]
+
+
 _SEARCH_FIELDS = (
     "searchFilter", "orderByKey", "orderByAsc", "startTime", "lifecycleFilter", "modelVersionFilter", "datasetsFilter",
 )  # fmt: skip
 """Fields that MLflow keeps in the address of an experiment's page, and not in the browser's storage."""
 
 
-def search_fields(state: Mapping[str, Any]) -> dict[str, str]:
+def search_fields(state: JsonObject) -> dict[str, str]:
     """The search fields of a view as MLflow writes them into the page's address once it has loaded the view."""
     texts = {name: value for name in _SEARCH_FIELDS if isinstance(value := state[name], str)}
     listed = base64.b64encode(json.dumps(state["datasetsFilter"], separators=(",", ":")).encode()).decode("ascii")
     return {**texts, "orderByAsc": str(state["orderByAsc"]).lower(), "datasetsFilter": listed}
 
 
-def encode_view(state: Mapping[str, Any], created_ms: int) -> str:
+def encode_view(state: JsonObject, created_ms: int) -> str:
     """The tag's value for a state of `comparison_state`; equal states give equal values.
 
     The view's creation is given in milliseconds; the experiment's own never changes.
@@ -169,7 +171,7 @@ def _identifier(*words: str) -> str:
     return str(uuid.uuid5(_NAMESPACE, "/".join(words)))
 
 
-def _card(kind: str, section: str, title: str) -> dict[str, Any]:
+def _card(kind: str, section: str, title: str) -> JsonObject:
     # This page heads a card with its metrics; the title tells charts of one metric apart in the saved view.
     return {
         "uuid": _identifier(kind, title),
@@ -182,7 +184,7 @@ def _card(kind: str, section: str, title: str) -> dict[str, Any]:
     }
 
 
-def _line(metric: str, section: str, title: str, *, log_y: bool = False) -> dict[str, Any]:
+def _line(metric: str, section: str, title: str, *, log_y: bool = False) -> JsonObject:
     return {
         **_card("LINE", section, title),
         "metricKey": metric,
@@ -202,11 +204,11 @@ def _line(metric: str, section: str, title: str, *, log_y: bool = False) -> dict
     }
 
 
-def _bar(metrics: list[str], section: str, title: str) -> dict[str, Any]:
+def _bar(metrics: list[str], section: str, title: str) -> JsonObject:
     return {**_card("BAR", section, title), "metricKey": metrics[0], "selectedMetricKeys": metrics}
 
 
-def _scatter(x_metric: str, y_metric: str, section: str, title: str) -> dict[str, Any]:
+def _scatter(x_metric: str, y_metric: str, section: str, title: str) -> JsonObject:
     return {
         **_card("SCATTER", section, title),
         "xaxis": {"key": x_metric, "type": "METRIC"},

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from bandana.flows.folder import scratch
 from bandana.flows.folder.private_files import mode_in
 from bandana.flows.spec.spec import is_finite
+from bandana.flows.texts.json_text import JsonObject
 from bandana.flows.tracking.record import NAME_LENGTH, CellRecord, is_loggable
 from bandana.flows.tracking.store.client import TAG_LENGTH, TrackingStore
 from bandana.flows.tracking.store.errors import Patient
@@ -87,7 +88,7 @@ class Contents:
             points += [Metric(key, v, start + t, t) for t, v in finite.items() if t not in held]
         return points
 
-    def _log_dataset(self, run: Run, dataset: Mapping[str, Any]) -> None:
+    def _log_dataset(self, run: Run, dataset: JsonObject) -> None:
         from mlflow.entities import Dataset, DatasetInput, InputTag
 
         name, digest = str(dataset["name"])[:NAME_LENGTH], str(dataset["digest"])[:_DIGEST_LENGTH]
@@ -145,7 +146,7 @@ class Contents:
             return None
 
 
-def run_tags(tags: Mapping[str, Any]) -> list[RunTag]:
+def run_tags(tags: Mapping[str, object]) -> list[RunTag]:
     """Tags as MLflow takes them, cut to its limit."""
     from mlflow.entities import RunTag
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from bandana.flows.tracking.comparison_view import run_color
 from bandana.flows.tracking.record import CellRecord
@@ -42,7 +42,7 @@ class Experiments:
         self._current: dict[str, dict[tuple[str, str], Known]] = {}
         self._families: dict[str, list[str]] = {}
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return Experiments, (self._store, self._locks)
 
     def of(self, suite: str) -> Experiment:

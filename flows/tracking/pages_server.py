@@ -23,9 +23,11 @@ _CLOSED = "/mlflow/assistant"
 _STYLE = "[data-assistant-ui]{display:none!important}"
 _CACHED = (b"if-none-match", b"if-modified-since", b"range")  # of a page that was not ours
 
+Message = MutableMapping[str, Any]
+"""A message of ASGI."""
 Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
@@ -54,10 +56,10 @@ class FirstScreen:
 
     def _adding(self, send: Send) -> Send:
         """Holds the page back until it is whole, and sends it with the addition at the end of its head."""
-        start: MutableMapping[str, Any] = {}
+        start: Message = {}
         body = bytearray()
 
-        async def forward(message: MutableMapping[str, Any]) -> None:
+        async def forward(message: Message) -> None:
             if message["type"] == "http.response.start":
                 start.update(message)
                 return

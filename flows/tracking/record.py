@@ -12,6 +12,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from bandana.flows.texts.json_text import JsonObject
+
 NAME_LENGTH = 250
 _RUN_KEY = re.compile(r"[A-Za-z0-9._:-]{1,200}")
 _KEY_NAME = re.compile(r"[A-Za-z0-9_./ :-]{1,250}")
@@ -44,7 +46,7 @@ class CellRecord:
     metrics: dict[str, float] = field(default_factory=dict)
     curves: Mapping[str, tuple[Sequence[int], Sequence[float]]] = field(default_factory=dict)
     artifacts: list[Path] = field(default_factory=list)
-    dataset: Mapping[str, Any] | None = None
+    dataset: JsonObject | None = None
     note: str = ""
     provenance: Mapping[str, str] = field(default_factory=dict)
     fills: Collection[str] = ()
@@ -92,7 +94,7 @@ def computing_time(tags: Mapping[str, str]) -> tuple[int, int] | None:
     return round(min(began).timestamp() * 1000), round(length * 1000)
 
 
-def is_loggable(value: Any) -> bool:
+def is_loggable(value: object) -> bool:
     """True if a parameter says anything."""
     return value is not None and not (isinstance(value, float) and not math.isfinite(value))
 

@@ -14,7 +14,7 @@ from bandana.algorithms.environments.tables import random_table
 from bandana.algorithms.problem import Problem
 from bandana.audits.audit import audit
 from bandana.audits.faults.catalog import CONTROLS
-from bandana.audits.faults.users import counted_as_one_record, of_users
+from bandana.audits.faults.releases import counted_as_one_record, of_users
 from bandana.audits.neighbors.pairs import Pair
 from bandana.audits.neighbors.users import find, placements, user_pairs
 from bandana.audits.outcome import DETERMINISTIC, NOISE, SAMPLING, Effort, Verdict, all_gaussian

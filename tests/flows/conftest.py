@@ -6,6 +6,7 @@ import os
 import shutil
 import socket
 import time
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -147,6 +148,23 @@ def bandana(prefect_server):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("bandana.flows.running.interrupt.stop_at_once_on_interrupt", lambda _: None)  # signals stay pytest's
         yield run
+
+
+@pytest.fixture
+def counts(monkeypatch):
+    """Counts plans that are derived, and environments that are built, in this process."""
+    from bandana.flows.plan import plan
+    from bandana.flows.problems.environment import Environment
+
+    numbers = Counter()
+
+    def counted(owner, name, what):
+        whole = getattr(owner, name)
+        monkeypatch.setattr(owner, name, lambda *given: numbers.update([what]) or whole(*given))
+
+    counted(plan, "_listed", "plans")
+    counted(Environment, "__init__", "environments")
+    return numbers
 
 
 @pytest.fixture

@@ -55,7 +55,7 @@ class Audit:
         return tuple(self.outcome.reasons)
 
     def text(self) -> str:
-        """What `bandana audit` prints: the verdict, the numbers, the planted faults and the power."""
+        """The lines that `bandana audit` prints: the verdict, the numbers, the planted faults and the power."""
         return "\n".join(tell(self.label, self.outcome))
 
     def save(self, path: str | Path) -> Path:
@@ -217,17 +217,17 @@ def _source(kind: Any) -> str | None:
     except (TypeError, OSError):
         pass
     try:
-        found = [textwrap.dedent(inspect.getsource(method)) for method in methods]
+        sources = [textwrap.dedent(inspect.getsource(method)) for method in methods]
     except (TypeError, OSError):
         return None
-    return "\n".join(found) or None
+    return "\n".join(sources) or None
 
 
 def _functions(kind: Any) -> Iterator[Callable[..., Any]]:
     for value in vars(kind).values() if inspect.isclass(kind) else ():
-        found = value.fget if isinstance(value, property) else value
-        if inspect.isfunction(found):
-            yield found
+        function = value.fget if isinstance(value, property) else value
+        if inspect.isfunction(function):
+            yield function
 
 
 @contextmanager

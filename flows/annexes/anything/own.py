@@ -58,7 +58,7 @@ _ARM_NAMES = ("n_actions", "n_arms", "arms")
 
 @dataclass(frozen=True)
 class Request:
-    """What a user asks for; each field is an option of `bandana audit`.
+    """Request of a user; each field is an option of `bandana audit`.
 
     Attributes:
       algorithm: FILE.py:NAME.
@@ -142,11 +142,11 @@ def load(reference: str, arms: int | None = None) -> Loaded:
             "let all noise come from ledger.release (a plain function may draw, from its seed)"
         )
     with one_call():
-        found = named(path, name)
-    if _is_play(found):
-        return Loaded(FUNCTION, found, path, name, source)
+        subject = named(path, name)
+    if _is_play(subject):
+        return Loaded(FUNCTION, subject, path, name, source)
     with blamed_on(path):
-        algorithm = _built(found, name, path, arms)
+        algorithm = _built(subject, name, path, arms)
     if lacks := conformance.missing_members(algorithm):
         raise SpecError(
             f"--algorithm: {path.name}:{name} is neither an algorithm nor a function (rewards, seed) -> actions; as an "
@@ -177,7 +177,7 @@ def read(reference: str, option: str = "--algorithm") -> tuple[Path, str, str, a
 
 
 def named(path: Path, name: str, option: str = "--algorithm") -> Any:
-    """What the file calls by this name, once it has run; see `bandana.flows.own.code`.
+    """The object of this name in the file, once it has run; see `bandana.flows.own.code`.
 
     Raises:
       SpecError: the file fails, or has no such name.
@@ -189,7 +189,7 @@ def named(path: Path, name: str, option: str = "--algorithm") -> Any:
 
 
 def _may_be_play(tree: ast.Module, name: str) -> bool:
-    """Whether the text defines a function of that name, a lambda, a bound function, or an object that is called."""
+    """True if the text defines a function of that name, a lambda, a bound function, or an object that is called."""
     for node in reversed(tree.body):
         match node:
             case ast.FunctionDef(name=found, args=arguments) if found == name:
@@ -201,7 +201,7 @@ def _may_be_play(tree: ast.Module, name: str) -> bool:
 
 
 def _makes_play(tree: ast.Module, made_by: ast.expr) -> bool:
-    """Whether a call of this gives a function: `functools.partial`, or a class of the file with `__call__`."""
+    """True if a call of this gives a function: `functools.partial`, or a class of the file with `__call__`."""
     called = made_by.attr if isinstance(made_by, ast.Attribute) else getattr(made_by, "id", "")
     for node in tree.body:
         if isinstance(node, ast.ClassDef) and node.name == called:
@@ -210,7 +210,7 @@ def _makes_play(tree: ast.Module, made_by: ast.expr) -> bool:
 
 
 def _is_play(found: Any) -> bool:
-    """Whether it is a plain function of rewards: callable, no algorithm, and nothing that builds one."""
+    """True if it is a plain function of rewards: callable, no algorithm, and nothing that builds one."""
     if not callable(found) or inspect.isclass(found) or not conformance.missing_members(found):
         return False
     try:
@@ -305,17 +305,17 @@ def _audit_algorithm(loaded: Loaded, request: Request, claim: Claim, effort: Eff
     if request.arms is not None and request.arms != n_actions:
         raise SpecError(f"--arms: {loaded.label} has {n_actions} actions, got {request.arms}")
     _check_rounds(request, n_actions + 1)
-    table, told = _table(algorithm, request)
+    table, table_words = _table(algorithm, request)
     conformance.check(algorithm, table, request.seed)
     white_box.check_scope(algorithm, table, claim, request.seed)
     probes = request.probes or white_box.find_probes(algorithm, table, request.seed)
-    about = about_audits(told, probes, request.seed)
+    about = about_audits(table_words, probes, request.seed)
     trial = Trial(algorithm, claim, table, probes)
     return white_box.examine(trial, effort, loaded.words, about)
 
 
 def _table(algorithm: Any, request: Request) -> tuple[Table, str]:
-    """What the algorithm is replayed on, and that in words."""
+    """The table that the algorithm is replayed on, and its description."""
     span, rounds, n_actions = algorithm.reward_range, request.rounds, algorithm.n_actions
     length, n_states = (getattr(algorithm, name, None) for name in ("episode_length", "n_states"))
     if length is None or n_states is None:
@@ -396,11 +396,11 @@ def _audit_function(loaded: Loaded, request: Request, claim: Claim, effort: Effo
     tried = black_box.tried_pairs(shape, reward_range, records, request.seed, len(menu) > len(menu.within))
     pilot = max(256, min(2048, effort.replays // len(tried)))
     pairs = black_box.find_pairs(play, tried, request.seed, pilot, n_pairs=1)
-    told = (
+    table_words = (
         f"{request.rounds} rounds x {arms} arms; {screened.n_runs} runs on drawn rewards ({menu.words()}) screened for "
         f"every record, then the best {len(pairs)} of {len(tried)} pairs"
     )
-    about = about_audits(told, tuple(pair.record for pair in pairs), request.seed)
+    about = about_audits(table_words, tuple(pair.record for pair in pairs), request.seed)
     outcome = black_box.examine(play, claim, pairs, effort, loaded.words, about, screened, menu, loaded.path, faults)
     return _with_coupling(outcome, compare_plays(play, menu, shape, request.seed))
 

@@ -39,7 +39,7 @@ _SEEDS = 2**31
 
 
 def is_program(reference: str) -> bool:
-    """Whether `--mechanism` names a command or a service, not a function in a file."""
+    """True if `--mechanism` names a command or a service, not a function in a file."""
     return reference.startswith((COMMAND, ADDRESS))
 
 
@@ -200,7 +200,7 @@ def _as_json(data: object) -> str:
 
 
 def _value(line: bytes, place: int) -> Any:
-    """What one line says."""
+    """The output that one line holds."""
     text = line.decode("utf-8", "replace").strip()
     try:
         return json.loads(text)
@@ -272,7 +272,7 @@ def _written(pipes: _Pipes, rest: memoryview, waiting: selectors.BaseSelector) -
 
 
 def _some(number: int) -> bytes | None:
-    """What can be read now: empty at the end, None if nothing yet."""
+    """The bytes that can be read now: empty at the end, None if there are none yet."""
     try:
         return os.read(number, 65536)
     except BlockingIOError:
@@ -292,12 +292,12 @@ def _all_lines(found: bytes, n_lines: int, pipes: _Pipes) -> list[bytes]:
 
 
 def _ended(process: subprocess.Popen[bytes], errors: IO[bytes]) -> tuple[bool, str]:
-    """Whether a process ended as it should, and how, with the last line of its errors."""
+    """The end of a process: if it is as it should be, and how it came, with the last line of its errors."""
     try:
         status = process.wait(timeout=1.0)
     except subprocess.TimeoutExpired:
         return True, "closed its output"
     errors.seek(0)
-    said = errors.read(65536).decode("utf-8", "replace").strip().split("\n")[-1]
+    last_line = errors.read(65536).decode("utf-8", "replace").strip().split("\n")[-1]
     how = f"crashed ({signal.Signals(-status).name})" if status < 0 else f"ended with status {status}"
-    return status == 0, f"{how} ({said[:200]})" if said else how
+    return status == 0, f"{how} ({last_line[:200]})" if last_line else how

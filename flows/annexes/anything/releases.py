@@ -38,7 +38,7 @@ from bandana.privacy_core import Relation
 
 @dataclass(frozen=True)
 class ReleaseRequest:
-    """What a user asks for; each field is an option of `bandana audit`.
+    """Request of a user; each field is an option of `bandana audit`.
 
     Attributes:
       claim: such as `approx(epsilon=1, delta=1e-5)`.
@@ -128,7 +128,7 @@ def audit_release(request: ReleaseRequest) -> ReleaseAudited:
 
 
 def _subject(mechanism: str, seconds: float) -> tuple[Loaded, Callable[[], Any]]:
-    """What is audited, and what makes it a function, in the process that calls it."""
+    """Subject of the audit, and what makes it a function, in the process that calls it."""
     if programs.is_program(mechanism):
         program = programs.named(mechanism, seconds)
         return Loaded(RELEASE, None, Path(mechanism.partition(":")[0]), program.name, ""), lambda: program
@@ -188,7 +188,7 @@ def _searched_or_given(
 
 
 def _claim(request: ReleaseRequest) -> tuple[Claim, Given]:
-    """What a request claims, and the two data sets, or one whose neighbors are searched for.
+    """Claim of a request, and the two data sets, or one whose neighbors are searched for.
 
     Samples are outputs, whose data sets nobody needs.
     """
@@ -228,8 +228,8 @@ def _searched(request: ReleaseRequest) -> tuple[Claim, Given]:
 
 def _users(text: str) -> list[Any]:
     """Whose each record is."""
-    found = read_data("--users", text)
-    found = found.tolist() if isinstance(found, np.ndarray) else found
-    if not isinstance(found, list | tuple) or any(isinstance(user, list | dict) for user in found):
+    users = read_data("--users", text)
+    users = users.tolist() if isinstance(users, np.ndarray) else users
+    if not isinstance(users, list | tuple) or any(isinstance(user, list | dict) for user in users):
         raise SpecError("--users: must be one number or name for each record")
-    return list(found)
+    return list(users)

@@ -18,6 +18,7 @@ from bandana.flows.keys.content import content_key
 from bandana.flows.own import data as own_data
 from bandana.flows.plan.cells import REPRODUCIBLE, SECURE, Block
 from bandana.flows.problems.environment import Environment, EnvironmentFields
+from bandana.flows.texts.json_text import JsonObject
 from bandana.flows.texts.mistakes import BookError, SpecError
 from bandana.privacy_core import Event, GaussianDP, GaussianEvent, Guarantee, PureDP, PureEvent
 
@@ -43,7 +44,7 @@ class Charged:
         """Name of the book."""
         return self.book.name
 
-    def settle(self, events: list[dict[str, Any]]) -> dict[str, Any]:
+    def settle(self, events: list[JsonObject]) -> JsonObject:
         """Puts what was drawn in place of what was reserved; what the stored result keeps: the book's last entry."""
         last = self.book.settle(self.entry, spending.read(events), self.data)
         return {"place": content_key(self.book.place_in(self.data)), "charged": self.entry.number, **last._asdict()}
@@ -293,7 +294,7 @@ def _charge_of(block: Block) -> Charge:
     return Charge({event: block.n_reps}, first, first + block.cell.spec.horizon, facts)
 
 
-def _facts_of(block: Block) -> dict[str, Any]:
+def _facts_of(block: Block) -> JsonObject:
     """Facts that say which block it is."""
     cell = block.cell
     return {
@@ -302,7 +303,7 @@ def _facts_of(block: Block) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _without_book(block: Block) -> dict[str, Any]:
+def _without_book(block: Block) -> JsonObject:
     """Note of the data folder on a block that no book is charged for; its events are null if no noise protects rows."""
     cell = block.cell
     try:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from bandana.audits.contents import PROVENANCE
 from bandana.flows.annexes.books.bookkeeping import seeds, spending
@@ -13,6 +12,7 @@ from bandana.flows.annexes.books.bookkeeping.spending import Charge
 from bandana.flows.folder.store import BENCHMARK, Store
 from bandana.flows.keys.content import content_key
 from bandana.flows.plan.cells import REPRODUCIBLE
+from bandana.flows.texts.json_text import JsonObject
 from bandana.privacy_core import Event, GaussianEvent, PureEvent
 
 
@@ -67,7 +67,7 @@ _PUBLIC = ""
 """Stands for the digest of rows that were declared public."""
 
 
-def _digest_in(environment: Mapping[str, Any], data: DataSet) -> str | None:
+def _digest_in(environment: JsonObject, data: DataSet) -> str | None:
     """Digest by which the data folder knows the rows of a stored result; None: they are other rows."""
     if environment.get("path") == content_key(data.content.hex()):
         return _PUBLIC
@@ -75,7 +75,7 @@ def _digest_in(environment: Mapping[str, Any], data: DataSet) -> str | None:
     return digest if digest is not None and data.is_same(digest) else None
 
 
-def _drawn(described: Mapping[str, Any], body: Mapping[str, Any]) -> Mapping[Event, int] | None:
+def _drawn(described: JsonObject, body: JsonObject) -> Mapping[Event, int] | None:
     """Events that each replicate of a stored result drew; None: it was without noise."""
     event: Event | None
     if described["pure"] is not None:
@@ -87,11 +87,11 @@ def _drawn(described: Mapping[str, Any], body: Mapping[str, Any]) -> Mapping[Eve
     return {} if event is None else {event: body["replications"]}
 
 
-def _records(of: Mapping[str, Any]) -> tuple[int, int | None]:
+def _records(of: JsonObject) -> tuple[int, int | None]:
     """The records that a stored result read; their end is not known where rows of a file were dropped."""
     start = (of["environment"].get("rows") or [0])[0]
     return start, None if of["environment"].get("beyond_visits") == "drop" else start + of["horizon"]
 
 
-def _cell(of: Mapping[str, Any]) -> str:
+def _cell(of: JsonObject) -> str:
     return " ".join(str(of[name]) for name in ("algorithm", "privacy_model", "calibration") if of[name])

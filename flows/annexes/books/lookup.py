@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from rich.console import Group
 from rich.table import Table
@@ -25,6 +24,7 @@ from bandana.flows.keys.content import content_key
 from bandana.flows.own.data import pinned
 from bandana.flows.plan.plan import cells_of
 from bandana.flows.spec.spec import load_spec
+from bandana.flows.texts.json_text import JsonObject
 from bandana.flows.texts.mistakes import BookError, SpecError
 
 EXPORT = "bandana/book-export/1"
@@ -74,7 +74,7 @@ def open_books(path: Path, folder: DataFolder) -> list[str]:
     return lines
 
 
-def show(state: State) -> dict[str, Any]:
+def show(state: State) -> JsonObject:
     """A book as plain data.
 
     Returns:
@@ -101,7 +101,7 @@ def show(state: State) -> dict[str, Any]:
     }
 
 
-def _suite(name: str, charges: Sequence[Charge], state: State) -> dict[str, Any]:
+def _suite(name: str, charges: Sequence[Charge], state: State) -> JsonObject:
     cells = {charge.facts["cell"]: None for charge in charges}
     rows = [_cell(cell, [c for c in charges if c.facts["cell"] == cell], state) for cell in cells]
     return {
@@ -112,7 +112,7 @@ def _suite(name: str, charges: Sequence[Charge], state: State) -> dict[str, Any]
     }
 
 
-def _cell(name: str, charges: Sequence[Charge], state: State) -> dict[str, Any]:
+def _cell(name: str, charges: Sequence[Charge], state: State) -> JsonObject:
     return {
         "cell": name,
         "blocks": len(charges),
@@ -125,7 +125,7 @@ def _cell(name: str, charges: Sequence[Charge], state: State) -> dict[str, Any]:
     }
 
 
-def render(shown: dict[str, Any]) -> Group:
+def render(shown: JsonObject) -> Group:
     """A book for people."""
     delta = shown["budget"].get("delta")
     at = "pure" if delta is None else f"delta {delta:g}"
@@ -150,12 +150,12 @@ def render(shown: dict[str, Any]) -> Group:
     return Group(Text(f"book {shown['book']}"), table, *(Text(line) for line in lines))
 
 
-def _before(shown: dict[str, Any]) -> str:
+def _before(shown: JsonObject) -> str:
     bare = f"{shown['unprotected']} results without noise, which no budget covers"
     return f"{shown['earlier']} runs, which are charged, and {bare}"
 
 
-def verify(book: BudgetBook, folder: DataFolder, heads: Sequence[str] = ()) -> dict[str, Any]:
+def verify(book: BudgetBook, folder: DataFolder, heads: Sequence[str] = ()) -> JsonObject:
     """Checks a book: its chain, and that nothing which this data folder saw of it is gone.
 
     Args:
@@ -207,7 +207,7 @@ def exported(state: State) -> str:
     return json.dumps(tree, indent=1) + "\n"
 
 
-def check_export(path: Path, heads: Sequence[str] = ()) -> dict[str, Any]:
+def check_export(path: Path, heads: Sequence[str] = ()) -> JsonObject:
     """Checks an exported book: see `verify`.
 
     Raises:

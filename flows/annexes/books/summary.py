@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from bandana.audits.summary import finite
 from bandana.flows.annexes.books.bookkeeping import spending
 from bandana.flows.annexes.books.bookkeeping.book import BudgetBook, State, budget_fields
 from bandana.flows.spec.spec import Spec
+from bandana.flows.texts.json_text import JsonObject
 from bandana.flows.texts.mistakes import BookError
 
 
-def books_of(spec: Spec, *, is_played: bool) -> list[dict[str, Any]]:
+def books_of(spec: Spec, *, is_played: bool) -> list[JsonObject]:
     """One entry of the report's `books` for each environment with a book, as it is now.
 
     A book that cannot be read is named with the reason: results remain, but nobody knows what was spent.
@@ -50,7 +49,7 @@ _NUMBERS = (
 )
 
 
-def _of(state: State, suite: str) -> dict[str, Any]:
+def _of(state: State, suite: str) -> JsonObject:
     own = [charge for charge in state.charges if charge.facts["suite"] == suite]
     cells = {charge.facts["cell"]: None for charge in own}
     each = [spending.epsilon_of([c for c in own if c.facts["cell"] == cell], state.budget) for cell in cells]

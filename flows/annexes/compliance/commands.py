@@ -77,11 +77,11 @@ def bundle(
         report = report_of(suite, open_data(data))
         name = report.parent.name if report.name == "report.json" else report.stem
         target = out or report.with_name(f"{name}{ENDING}")
-        found = pack(report, target, key)
+        packed = pack(report, target, key)
         here = Path.cwd()
         target = target.relative_to(here) if target.is_relative_to(here) else target
-        echo(f"bundle    {target}, {found['files']} files")
-        if found["signed"]:
+        echo(f"bundle    {target}, {packed['files']} files")
+        if packed["signed"]:
             echo("signature with the public key inside; send that key, or its name, by another way too")
         else:
             echo("signature none: anybody can make such a bundle; sign it with --key")

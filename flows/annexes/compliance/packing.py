@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from importlib.metadata import distributions
 from pathlib import Path
-from typing import Any
 
 from bandana.audits.documents.report import Report
 from bandana.audits.evidence import UnusableEvidence
@@ -16,6 +15,7 @@ from bandana.flows.annexes.compliance.evidence.signature import PUBLIC_KEY, KeyF
 from bandana.flows.folder.settings import DataFolder
 from bandana.flows.folder.store import write_whole
 from bandana.flows.keys import checkout
+from bandana.flows.texts.json_text import JsonObject
 from bandana.flows.texts.mistakes import SpecError
 
 ENDING = ".bundle.zip"
@@ -24,7 +24,7 @@ SPEC_FILES = ("spec.yaml", "spec.txt")
 """Request: the spec of an experiment; else the labels of a catalog, or the source of a user's algorithm."""
 
 
-def pack(report: Path, target: Path, key: Path | None = None) -> dict[str, Any]:
+def pack(report: Path, target: Path, key: Path | None = None) -> JsonObject:
     """Writes a bundle.
 
     Args:
@@ -85,7 +85,7 @@ def _files(report: Path, document: Report) -> dict[str, bytes]:
     return files
 
 
-def _predicate(document: Report) -> dict[str, Any]:
+def _predicate(document: Report) -> JsonObject:
     """Statement of the manifest beside hashes: what is claimed, what was found, and by which code it was packed."""
     code = checkout.checkout()
     return {

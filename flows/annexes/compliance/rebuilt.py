@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
 from os import devnull
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -25,11 +26,28 @@ from bandana.flows.problems.kinds import environments_of
 from bandana.flows.results.audit_report import catalog_document, entry_of_subject
 from bandana.flows.results.report_document import assemble, audit_documents
 from bandana.flows.spec.spec import Spec
+from bandana.flows.texts.json_text import JsonObject
 from bandana.flows.texts.mistakes import SpecError
 
 PART = "report"
 _BASELINE = "regressions"
 """Field of a report that compares with an earlier run, which lies in no file of it."""
+
+
+@dataclass(frozen=True)
+class Quoted:
+    """The experiment that evidence, a report or the reader names; its plan is derived once, where a line needs it."""
+
+    spec: Spec
+
+    @cached_property
+    def plan(self) -> Plan:
+        """Plan of the spec.
+
+        Raises:
+          SpecError: see `Plan.of`.
+        """
+        return Plan.of(self.spec)
 
 
 class Packed(Store):
@@ -49,7 +67,7 @@ class Packed(Store):
         """Where the answer to a request lies, whatever code computed it."""
         return self._places.get(asked_of(key), Path(devnull) / key)
 
-    def load(self, kind: str, key: str) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    def load(self, kind: str, key: str) -> tuple[dict[str, np.ndarray], JsonObject]:
         """Arrays and description.
 
         Raises:
@@ -61,30 +79,30 @@ class Packed(Store):
         return block
 
 
-def _request(place: Path) -> dict[str, Any]:
+def _request(place: Path) -> JsonObject:
     """Request that a result answers, and its code: `of` and `made`."""
     made = read_description(place).get(PROVENANCE)
     return made if isinstance(made, dict) else {}
 
 
-def check_rebuilt(document: Report, places: Mapping[str, Path], spec: Spec | str) -> list[Line]:
+def check_rebuilt(document: Report, places: Mapping[str, Path], experiment: Quoted | str) -> list[Line]:
     """Lines on every field of a report beside the report that its spec and its files give.
 
     Args:
       document: of the report.
       places: name of each listed file -> where it lies.
-      spec: the experiment; or why none can be used.
+      experiment: of the report; or why none can be used.
     """
     if document["kind"] == "catalog":
         return [*_compared(document, _catalog(document, places)), *_unread(document)]
-    if isinstance(spec, str):
-        return [Line("report: all other fields", "as stated", spec, None, PART)]
+    if isinstance(experiment, str):
+        return [Line("report: all other fields", "as stated", experiment, None, PART)]
     store = Packed(places, is_anonymous=_is_anonymous(document))
     try:
-        plan = Plan.of(spec)
+        plan = experiment.plan
         again = assemble(plan, document["spec"], store)
     except SpecError as error:
-        is_private = any(environment.plays_private_rows for environment in environments_of(spec))
+        is_private = any(environment.plays_private_rows for environment in environments_of(experiment.spec))
         words = "private rows are known by the secret of their data folder alone" if is_private else str(error)
         return [Line("report: all other fields", "as stated", words, None if is_private else False, PART)]
     if document["kind"] == "audit":

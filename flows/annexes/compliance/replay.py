@@ -9,7 +9,6 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -23,12 +22,13 @@ from bandana.flows.cells.audits import about_audits, audit_facts
 from bandana.flows.cells.own_replays import audited_own
 from bandana.flows.cells.replays import audited_cell, audited_subject, effort_of
 from bandana.flows.keys import identity, machine
+from bandana.flows.keys.identity import MadeBy
 from bandana.flows.keys.versions import versions
 from bandana.flows.plan.cells import Cell
 from bandana.flows.plan.keys import audit_code
 from bandana.flows.plan.made_by import subject_roots
-from bandana.flows.plan.plan import cells_of
-from bandana.flows.spec.spec import Spec
+from bandana.flows.plan.plan import Plan
+from bandana.flows.texts.json_text import JsonObject
 from bandana.flows.texts.mistakes import SpecError, shortened
 
 _FRACTIONS = (0.01, 0.1, 0.5)
@@ -69,7 +69,7 @@ class Replayed:
 def replayed(
     outcomes: Sequence[Outcome],
     amount: str | None = None,
-    spec: Spec | None = None,
+    plan: Plan | None = None,
     entropy: int | None = None,
     reason: str = "needs the experiment: --spec SPEC.yaml",
     advance: Callable[[str], None] = lambda label: None,
@@ -79,9 +79,9 @@ def replayed(
     Args:
       outcomes: as their evidence has them.
       amount: how many blocks, such as `5` or `1%`; a share is rounded up; None: none.
-      spec: the experiment, where the evidence is of its cells.
+      plan: of the experiment, where the evidence is of its cells.
       entropy: from which the blocks are drawn; None: of the operating system.
-      reason: why there is no spec.
+      reason: why there is no plan.
       advance: is told when an audit is done.
 
     Raises:
@@ -89,7 +89,7 @@ def replayed(
     """
     rebuilt: list[tuple[Outcome, _Rebuilt]] = []
     lines: list[Line] = []
-    cells = {cell.name: cell for cell in cells_of(spec) if cell.is_private} if spec is not None else {}
+    cells = {cell.name: cell for cell in plan.private} if plan is not None else {}
     for outcome in outcomes:
         again = _rebuilt(outcome, cells, reason)
         if isinstance(again, str):
@@ -137,8 +137,8 @@ class _Rebuilt:
     """
 
     audited: Audited
-    facts: Mapping[str, Any]
-    code: Mapping[str, Any]
+    facts: JsonObject
+    code: MadeBy
     effort: Effort
     is_private: bool = False
 
@@ -173,7 +173,7 @@ def _amount(text: str, n_units: int) -> int:
     return min(n_units, math.ceil(number / 100 * n_units) if match[2] else int(number))
 
 
-def _code_line(outcome: Outcome, code: Mapping[str, Any]) -> Line:
+def _code_line(outcome: Outcome, code: MadeBy) -> Line:
     stated = outcome.about.get("code sha256", "none")
     is_same = stated == code["code"]
     return Line("replayed: code", f"{stated[:16]}...", "the same code" if is_same else OTHER_CODE, is_same, SETTING)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 from bandana.flows.own.code import nothing_runs
 from bandana.flows.problems import kinds as environment_kinds
@@ -41,7 +41,7 @@ def parse(text: str) -> Spec:
         return parse_spec(text, _SOURCE, Path())
 
 
-def _own(tree: Any) -> Iterator[str]:
+def _own(tree: object) -> Iterator[str]:
     """Names in a spec that the catalog does not hold; a tree of another form is left to the parser, behind the wall."""
     if not isinstance(tree, dict):
         return

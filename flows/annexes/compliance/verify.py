@@ -12,7 +12,6 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from rich.table import Table
 
@@ -39,14 +38,14 @@ from bandana.flows.annexes.compliance.evidence.standalone import (
     unpacked,
 )
 from bandana.flows.annexes.compliance.packing import LOCK, SPEC_FILES
-from bandana.flows.annexes.compliance.rebuilt import PART, check_rebuilt
+from bandana.flows.annexes.compliance.rebuilt import PART, Quoted, check_rebuilt
 from bandana.flows.annexes.compliance.replay import Replayed, not_run, replayed
 from bandana.flows.keys import checkout, provenance
 from bandana.flows.own.code import nothing_runs
-from bandana.flows.plan.plan import Plan
 from bandana.flows.results.audit_report import FORMATS, rendered
 from bandana.flows.results.report_document import audit_documents
-from bandana.flows.spec.spec import Spec, load_spec
+from bandana.flows.spec.spec import load_spec
+from bandana.flows.texts.json_text import JsonObject
 from bandana.flows.texts.mistakes import SpecError, printable, shortened
 
 _LOCKED = re.compile(r"[a-z0-9][a-z0-9._-]*==[a-z0-9][a-z0-9.+!_-]*")
@@ -132,12 +131,12 @@ def _check_evidence(path: Path) -> Verification:
 def _check_lone_evidence(request: Request) -> Answer:
     path = request.path
     outcome = read(path).outcome
-    spec: Spec | str = "needs the experiment: --spec SPEC.yaml"
+    experiment: Quoted | str = "needs the experiment: --spec SPEC.yaml"
     if request.spec is not None:
-        spec = load_spec(request.spec)
+        experiment = Quoted(load_spec(request.spec))
     elif path.parent.name == "evidence" and (beside := path.parent.parent / SPEC_FILES[0]).is_file():
-        spec = _strangers(beside.read_text(encoding="utf-8"))
-    verification, again = _run_again(request, _check_evidence(path), [outcome], spec)
+        experiment = _strangers(beside.read_text(encoding="utf-8"))
+    verification, again = _run_again(request, _check_evidence(path), [outcome], experiment)
     return Answer(verification, again, tuple(told(path)))
 
 
@@ -148,28 +147,28 @@ def _check_report(request: Request, path: Path, kind: str, bundle: Bundle | None
     if form.is_ok is False:
         return Answer(of_report(kind, document, replace(check_report(path, document), lines=(form,))))
     checked = check_report(path, document, _check_evidence)
-    spec = load_spec(request.spec) if request.spec is not None else _strangers(document["spec"])
+    experiment = _strangers(document["spec"]) if request.spec is None else Quoted(load_spec(request.spec))
     listed = {file["path"]: find(path, file["path"]) for file in document["evidence"]["files"]}
     places = {name: place for name, place in listed.items() if place is not None}
     lines = [form, *checked.lines]
     if bundle is not None:
         lines += [*check_manifest(bundle, document, checked.audits), *_check_code(bundle)]
     if not checked.is_refused:
-        lines += in_part(PART, check_rebuilt(document, places, spec))
+        lines += in_part(PART, check_rebuilt(document, places, experiment))
     if bundle is not None and not any(line.is_ok is False for line in lines):
-        lines += _check_derived(bundle, document, spec)
+        lines += _check_derived(bundle, document, experiment)
     verification = of_report(kind, document, replace(checked, lines=tuple(lines)))
     outcomes = [read(place).outcome for place in checked.evidence.values()]
     again = None
     if outcomes and not verification.is_refused:
-        verification, again = _run_again(request, verification, outcomes, spec)
+        verification, again = _run_again(request, verification, outcomes, experiment)
     return Answer(verification, again)
 
 
-def _strangers(text: str) -> Spec | str:
-    """The spec that came with evidence; or why it cannot be used."""
+def _strangers(text: str) -> Quoted | str:
+    """The experiment that came with evidence; or why it cannot be used."""
     try:
-        return strangers.parse(text)
+        return Quoted(strangers.parse(text))
     except strangers.NamesOwn as error:
         return str(error)
     except SpecError:
@@ -177,14 +176,14 @@ def _strangers(text: str) -> Spec | str:
 
 
 def _run_again(
-    request: Request, verification: Verification, outcomes: list[Outcome], spec: Spec | str
+    request: Request, verification: Verification, outcomes: list[Outcome], experiment: Quoted | str
 ) -> tuple[Verification, Replayed | None]:
     """The verification with searches, planted faults and blocks run again, in place of lines that need them."""
     if request.is_quick:
         again = Replayed(tuple(not_run(_QUICK)))
     else:
-        known, reason = (None, spec) if isinstance(spec, str) else (spec, "")
-        again = replayed(outcomes, request.replay, known, reason=reason, advance=request.advance)
+        plan, reason = (None, experiment) if isinstance(experiment, str) else (experiment.plan, "")
+        again = replayed(outcomes, request.replay, plan, reason=reason, advance=request.advance)
     is_whole = again.n_drawn == again.n_units
     blocks = "scores" if is_whole else f"{again.n_drawn} of {again.n_units} blocks of scores"
     again = replace(again, lines=tuple(in_part(blocks, again.lines)))
@@ -242,9 +241,9 @@ def _check_code(bundle: Bundle) -> Iterator[Line]:
     yield Line("manifest: commit", str(stated.get("commit"))[:16], words, is_same or None, "commit", is_claimed=True)
 
 
-def _check_derived(bundle: Bundle, document: Report, spec: Spec | str) -> Iterator[Line]:
+def _check_derived(bundle: Bundle, document: Report, experiment: Quoted | str) -> Iterator[Line]:
     """Every other file of a bundle beside what this version makes of the report; one that nothing makes is refused."""
-    made = _derived(document, spec)
+    made = _derived(document, experiment)
     for name, content in bundle.files.items():
         stated, part = f"{len(content)} bytes", _PARTS.get(name, "files")
         if name in (REPORT_FILE, PUBLIC_KEY):
@@ -258,7 +257,7 @@ def _check_derived(bundle: Bundle, document: Report, spec: Spec | str) -> Iterat
             yield Line(f"{name}: form", stated, "names and versions" if wrong is None else wrong, wrong is None, "files")
             yield Line(name, stated, "what the sender had installed", None, name, is_claimed=True)
         elif name not in made:
-            is_own = name.startswith("audits/") and isinstance(spec, str) and document["kind"] == "experiment"
+            is_own = name.startswith("audits/") and isinstance(experiment, str) and document["kind"] == "experiment"
             words = "not compared: needs the experiment" if is_own else "no file of this report"
             yield Line(name, stated, words, None if is_own else False, part)
         elif isinstance(again := made[name](), str):
@@ -274,15 +273,15 @@ def _check_derived(bundle: Bundle, document: Report, spec: Spec | str) -> Iterat
 _PARTS = {"report.html": "page", "report.pdf": "PDF", one_file.NAME: "verifier", **dict.fromkeys(SPEC_FILES, "spec")}
 
 
-def _derived(document: Report, spec: Spec | str) -> dict[str, Callable[[], bytes | str]]:
+def _derived(document: Report, experiment: Quoted | str) -> dict[str, Callable[[], bytes | str]]:
     """Name -> what makes the content that a bundle packed by this version has; or says why it cannot."""
     made: dict[str, Callable[[], bytes | str]] = {
         SPEC_FILES[document["kind"] != "experiment"]: document["spec"].encode,
         one_file.NAME: one_file.source().encode,
     }
     documents = {"report": document}
-    if document["kind"] == "experiment" and not isinstance(spec, str):
-        documents |= {f"audits/{slug}": single for slug, single in audit_documents(Plan.of(spec), document).items()}
+    if document["kind"] == "experiment" and not isinstance(experiment, str):
+        documents |= {f"audits/{slug}": single for slug, single in audit_documents(experiment.plan, document).items()}
     made |= {f"{stem}.{kind}": partial(_rendered, each, kind) for stem, each in documents.items() for kind in FORMATS}
     return made
 
@@ -318,7 +317,7 @@ def replays_of(again: Replayed) -> dict[str, int]:
     return {"n_drawn": again.n_drawn, "n_units": again.n_units, "entropy": again.entropy}
 
 
-def for_machines(path: Path, answer: Answer) -> dict[str, Any]:
+def for_machines(path: Path, answer: Answer) -> JsonObject:
     """The verification in JSON's own types."""
     verification, again = answer.verification, answer.again
     return {

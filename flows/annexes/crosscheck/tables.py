@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
-from typing import Any
 
 from rich.console import Console, Group, RenderableType
 from rich.markup import escape
@@ -16,6 +15,7 @@ from rich.text import Text
 from bandana.flows.annexes.crosscheck.accountants import Expected
 from bandana.flows.annexes.crosscheck.library_defects import Finding, Kind, Status
 from bandana.flows.annexes.crosscheck.second_opinions import LIBRARIES, REFERENCE, CrossCheck, Opinion, crosscheck
+from bandana.flows.texts.json_text import JsonObject
 from bandana.flows.texts.mistakes import SpecError
 from bandana.privacy_core.checks import small_delta
 
@@ -49,7 +49,7 @@ def check(deltas: Sequence[float] | None) -> CrossCheck:
         return crosscheck(wanted, lambda what: status.update(f"asking dp-accounting and opacus: {escape(what)}"))
 
 
-def to_json(result: CrossCheck) -> dict[str, Any]:
+def to_json(result: CrossCheck) -> JsonObject:
     """Plain numbers, strings and null, for machines; what is not finite is null."""
     return {
         "versions": dict(result.versions),
@@ -84,7 +84,7 @@ def _counts(result: CrossCheck) -> dict[str, int]:
     }
 
 
-def _finite(tree: dict[str, Any]) -> dict[str, Any]:
+def _finite(tree: JsonObject) -> JsonObject:
     return {key: None if isinstance(x, float) and not math.isfinite(x) else x for key, x in tree.items()}
 
 

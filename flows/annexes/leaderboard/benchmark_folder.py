@@ -7,7 +7,7 @@ import sys
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import yaml
 from pydantic import AfterValidator, Field, ValidationError
@@ -19,6 +19,7 @@ from bandana.flows.spec.aims import Aim
 from bandana.flows.spec.every import EverySpec
 from bandana.flows.spec.spec import AnyAlgorithm, Spec, parse_spec
 from bandana.flows.texts.fields import Count, OneOrSeveral, Strict, distinct
+from bandana.flows.texts.json_text import JsonObject
 from bandana.flows.texts.mistakes import SpecError, explain
 
 VERSION, ROWS = "version.json", "rows"
@@ -46,7 +47,7 @@ class _Rows(Strict):
     """A file of your own rows."""
 
     problems: OneOrSeveral[str] = Field(description="Problems, or kinds of problems, that they play on.")
-    algorithms: Annotated[list[dict[str, Any]], Field(min_length=1), AfterValidator(distinct)] = Field(
+    algorithms: Annotated[list[JsonObject], Field(min_length=1), AfterValidator(distinct)] = Field(
         description="As in a spec: a file with NAME, a claim and parameters."
     )
 
@@ -157,7 +158,7 @@ def read(folder: Path, rows: Path | None = None, only: list[str] | None = None, 
     return Benchmark(version.title, version.version, is_quick, tuple(problems))
 
 
-def digest(tree: dict[str, Any]) -> str:
+def digest(tree: JsonObject) -> str:
     """Hash of a problem's spec: of all but the words that change no number."""
     return content_key({name: value for name, value in tree.items() if name not in _WORDS})
 
@@ -210,7 +211,7 @@ def _own_labels(spec: Spec) -> set[str]:
     return {entry.name for item in spec.algorithms if isinstance(item, OwnAlgorithmSpec) for entry in item.entries()}
 
 
-def _quick(tree: dict[str, Any]) -> dict[str, Any]:
+def _quick(tree: JsonObject) -> JsonObject:
     """The quick form of a problem."""
     quick = dict(tree)
     horizon, replications = int(tree["horizon"]), int(tree["replications"])
@@ -251,7 +252,7 @@ def _read_version(path: Path) -> _Version:
         raise SpecError("\n".join(explain(item, None, str(path)) for item in error.errors())) from error
 
 
-def _own_rows(folder: Path, *, is_asked: bool) -> list[tuple[list[str], list[dict[str, Any]]]]:
+def _own_rows(folder: Path, *, is_asked: bool) -> list[tuple[list[str], list[JsonObject]]]:
     """Problems that each file of rows plays on, and its algorithms, whose files have absolute paths."""
     if not folder.is_dir():
         if is_asked:

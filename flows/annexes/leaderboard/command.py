@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,6 +12,7 @@ import typer
 
 from bandana.flows.commands.agreement import Work, ask
 from bandana.flows.commands.failures import failures
+from bandana.flows.commands.groups import grouped
 from bandana.flows.commands.options import (
     Anonymous,
     AsJson,
@@ -34,52 +35,82 @@ if TYPE_CHECKING:
 DEFAULT = Path("experiments/benchmark")
 
 
-def leaderboard(
-    folder: Annotated[Path, typer.Argument(help="The benchmark: a spec for each problem, and version.json.")] = DEFAULT,
-    quick: Annotated[bool, typer.Option("--quick", help="The quick form, by a rule that the page states.")] = False,
+@dataclass(frozen=True)
+class Choice:
+    """The benchmark, and the part of it that is wanted."""
+
+    folder: Annotated[Path, typer.Argument(help="The benchmark: a spec for each problem, and version.json.")] = DEFAULT
+    quick: Annotated[bool, typer.Option("--quick", help="The quick form, by a rule that the page states.")] = False
     rows: Annotated[
         Path | None,
-        typer.Option(help="Folder of rows of your own, one YAML file or several; by default `rows` in the benchmark.",
-                     show_default=False),
-    ] = None,
+        typer.Option(
+            help="Folder of rows of your own, one YAML file or several; by default `rows` in the benchmark.",
+            show_default=False,
+        ),
+    ] = None
     only: Annotated[
         list[str] | None,
         typer.Option("--only", help="A problem; give it several times. All if left out.", show_default=False),
-    ] = None,
-    audit: Annotated[bool, typer.Option("--audit/--no-audit", help="Audit every private entry too.")] = True,
-    report_only: Annotated[bool, typer.Option("--report-only", help="Play nothing: render what is stored.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what is left to do; do nothing.")] = False,
-    executor: ExecutorName = None,
-    workers: Workers = None,
-    dask_address: DaskAddress = None,
-    yes: Yes = False,
-    anonymous: Anonymous = False,
-    as_json: AsJson = False,
-    data: Data = None,
-    debug: Debug = False,
-) -> None:  # fmt: skip
+    ] = None
+
+    @property
+    def command(self) -> str:
+        """The command line that makes the same choice."""
+        words = ["bandana", "leaderboard", *([str(self.folder)] if self.folder != DEFAULT else [])]
+        words += ["--quick"] if self.quick else []
+        words += ["--rows", str(self.rows)] if self.rows is not None else []
+        words += [word for name in self.only or () for word in ("--only", name)]
+        return shlex.join(words)
+
+
+@dataclass(frozen=True)
+class Running:
+    """Steps on the benchmark, and their executor."""
+
+    audit: Annotated[bool, typer.Option("--audit/--no-audit", help="Audit every private entry too.")] = True
+    report_only: Annotated[bool, typer.Option("--report-only", help="Play nothing: render what is stored.")] = False
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what is left to do; do nothing.")] = False
+    executor: ExecutorName = None
+    workers: Workers = None
+    dask_address: DaskAddress = None
+    yes: Yes = False
+
+
+@dataclass(frozen=True)
+class Output:
+    """Results: their folder, and their form on standard output."""
+
+    anonymous: Anonymous = False
+    as_json: AsJson = False
+    data: Data = None
+    debug: Debug = False
+
+
+@grouped
+def leaderboard(choice: Choice, running: Running, output: Output) -> None:
     """Play and audit a benchmark, and render its leaderboard: regret against privacy on every problem, as HTML and JSON."""
-    with failures(debug):
+    with failures(output.debug):
         from bandana.flows.annexes.leaderboard.benchmark_folder import read
         from bandana.flows.own.data import pinned
 
-        resources = resources_of(executor or "processes", workers, dask_address)
-        benchmark = read(folder, rows, only, is_quick=quick)
-        place = open_data(data)
+        resources = resources_of(running.executor or "processes", running.workers, running.dask_address)
+        benchmark = read(choice.folder, choice.rows, choice.only, is_quick=choice.quick)
+        place = open_data(output.data)
         problems = tuple(replace(each, spec=pinned(each.spec, place.root)) for each in benchmark.problems)
         benchmark = replace(benchmark, problems=problems)
-        if dry_run:
-            _say_what_is_left(benchmark, place, is_audited=audit)
+        if running.dry_run:
+            _say_what_is_left(benchmark, place, is_audited=running.audit)
             return
-        if not report_only:
-            _play(benchmark, place, resources, is_audited=audit, is_agreed=yes, source=str(folder))
+        if not running.report_only:
+            source = str(choice.folder)
+            _play(benchmark, place, resources, is_audited=running.audit, is_agreed=running.yes, source=source)
         from bandana.flows.annexes.leaderboard.assemble import assemble, write
         from bandana.flows.annexes.leaderboard.best import lines
         from bandana.flows.folder.store import Store
 
-        document = assemble(benchmark, Store(place.results), _command(folder, rows, only, is_quick=quick))
+        document = assemble(benchmark, Store(place.results), choice.command)
         files = write(document, place)
-        if as_json:
+        if output.as_json:
             typer.echo(json.dumps(document, indent=1, allow_nan=False))
             return
         echo(*lines(document))
@@ -131,10 +162,3 @@ def _say_what_is_left(benchmark: Benchmark, place: DataFolder, *, is_audited: bo
         cells = [cell for plan in audit_plans(benchmark) for cell in plan.private]
         missing = sum(stored_audit(cell, store) is None for cell in cells)
         echo(f"audits: {missing} of {len(cells)} are left")
-
-
-def _command(folder: Path, rows: Path | None, only: list[str] | None, *, is_quick: bool) -> str:
-    words = ["bandana", "leaderboard", *([str(folder)] if folder != DEFAULT else []), *(["--quick"] if is_quick else [])]
-    words += ["--rows", str(rows)] if rows is not None else []
-    words += [word for name in only or () for word in ("--only", name)]
-    return shlex.join(words)

@@ -49,14 +49,7 @@ def measure_against_mu(families: Mapping[str, Sequence[Row]], others: Sequence[R
             ordered = sorted(own, key=lambda row: present(row["mu_claimed"]))
             # Families stand beside each other where their levels are the same, so that intervals can be seen.
             x = [present(row["mu_claimed"]) * 1.03 ** (index - (len(families) - 1) / 2) for row in ordered]
-            intervals = [(row["low"], row["mean"], row["high"]) for row in ordered]
-            drawing.draw_family(axes, x, intervals, color=color, capsize=2.5, elinewidth=0.9, linewidth=1.3)
-            for at, row in zip(x, ordered, strict=True):
-                fill = color if row["is_on_front"] else "white"
-                axes.plot([at], [row["mean"]], mark, color=color, markerfacecolor=fill, markersize=5.5)
-            if least := [(at, row["lower_bound"]) for at, row in zip(x, ordered, strict=True) if row["lower_bound"]]:
-                thin: dict[str, Any] = {"color": color, "linewidth": 0.9, "linestyle": drawing.DOTTED}
-                axes.plot(*zip(*least, strict=True), marker=".", markersize=3, **thin)
+            _draw_family(axes, x, ordered, color, mark)
             ends.append((float(ordered[-1]["mean"]), drawing.short(name, 30), color))
         levels = sorted({present(row["mu_claimed"]) for row in rows})
         marked = sorted({float(f"{level:.2g}") for level in levels})
@@ -71,3 +64,15 @@ def measure_against_mu(families: Mapping[str, Sequence[Row]], others: Sequence[R
         drawing.label_ends(axes, axes.get_xlim()[1], ends)
 
     return drawing.svg_of(draw, 6.4, 3.6)
+
+
+def _draw_family(axes: Axes, x: Sequence[float], rows: Sequence[Row], color: str, mark: str) -> None:
+    """Intervals, marks and lower bounds of one family, whose rows lie at `x`."""
+    intervals = [(row["low"], row["mean"], row["high"]) for row in rows]
+    drawing.draw_family(axes, x, intervals, color=color, capsize=2.5, elinewidth=0.9, linewidth=1.3)
+    for at, row in zip(x, rows, strict=True):
+        fill = color if row["is_on_front"] else "white"
+        axes.plot([at], [row["mean"]], mark, color=color, markerfacecolor=fill, markersize=5.5)
+    if least := [(at, row["lower_bound"]) for at, row in zip(x, rows, strict=True) if row["lower_bound"]]:
+        thin: dict[str, Any] = {"color": color, "linewidth": 0.9, "linestyle": drawing.DOTTED}
+        axes.plot(*zip(*least, strict=True), marker=".", markersize=3, **thin)

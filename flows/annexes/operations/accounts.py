@@ -7,9 +7,9 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from pathlib import Path
-from typing import Any
 
 from bandana.flows.servers.login import authorization
+from bandana.flows.texts.json_text import JsonObject
 from bandana.flows.texts.mistakes import SpecError
 from bandana.flows.tracking.store.address import URI_VARIABLE, TrackingAddress
 from bandana.flows.tracking.store.errors import TrackingError, advice
@@ -75,7 +75,7 @@ class Accounts:
 
     def _ask(
         self, method: str, path: str, fields: dict[str, str], *, is_absent_ok: bool = False, suite: str | None = None
-    ) -> dict[str, Any] | None:
+    ) -> JsonObject | None:
         """The server's answer; None for what does not exist, where that is an answer (`is_absent_ok`)."""
         url, body = f"{self._address.uri}/api/{path}", None
         if method == "GET":

@@ -6,10 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
+from uuid import UUID
 
 from bandana.flows.texts.mistakes import SpecError
+
+if TYPE_CHECKING:
+    from prefect.automations import Automation
+    from prefect.events.schemas.automations import EventTrigger, Posture
 
 BLOCK = "bandana-alert"
 PREFIX = "Bandana alert: "
@@ -70,7 +75,6 @@ def watch(url: str | None, watched: Mapping[str, Watched]) -> None:
       url: a webhook, which gets JSON with `subject`, `body` and `text`, or an address that apprise knows.
       watched: name of the deployment -> what to watch.
     """
-    from prefect.automations import Automation
     from prefect.client.orchestration import get_client
     from prefect.client.schemas.sorting import AutomationSort
 
@@ -81,13 +85,12 @@ def watch(url: str | None, watched: Mapping[str, Watched]) -> None:
     if url is None:
         return
     block = _block(url)
-    kind: Any = Automation  # its methods are synchronous here, whatever their types say
     for name, deployment in watched.items():
         for automation in (_on_failure(name, deployment, block), _on_silence(name, deployment, block)):
-            kind(**automation).create()
+            automation.create()
 
 
-def _block(url: str) -> Any:
+def _block(url: str) -> UUID:
     """Id of the stored block that sends; the address is stored as a secret."""
     from prefect.blocks.notifications import CustomWebhookNotificationBlock, SlackWebhook
 
@@ -98,10 +101,11 @@ def _block(url: str) -> Any:
         block = CustomWebhookNotificationBlock(name=BLOCK, url="{{address}}", json_data=text, secrets={"address": url})
     else:
         block = SlackWebhook(url=url)  # takes every address that apprise knows
-    return block.save(BLOCK, overwrite=True)
+    stored: UUID = block.save(BLOCK, overwrite=True)
+    return stored
 
 
-def _on_failure(name: str, deployment: Watched, block: Any) -> dict[str, Any]:
+def _on_failure(name: str, deployment: Watched, block: UUID) -> Automation:
     from prefect.events.schemas.automations import Posture
 
     trigger = _trigger(deployment, _BROKEN, Posture.Reactive, timedelta(0))
@@ -109,7 +113,7 @@ def _on_failure(name: str, deployment: Watched, block: Any) -> dict[str, Any]:
     return _automation(f"{name} failed", "A run failed or crashed.", trigger, block, subject, _BODY)
 
 
-def _on_silence(name: str, deployment: Watched, block: Any) -> dict[str, Any]:
+def _on_silence(name: str, deployment: Watched, block: UUID) -> Automation:
     from prefect.events.schemas.automations import Posture
 
     trigger = _trigger(deployment, _ENDED, Posture.Proactive, deployment.silence)
@@ -117,7 +121,7 @@ def _on_silence(name: str, deployment: Watched, block: Any) -> dict[str, Any]:
     return _automation(f"no {name}", "No run ended for too long.", trigger, block, f"Bandana: {name} did not run", body)
 
 
-def _trigger(deployment: Watched, states: tuple[str, ...], posture: Any, within: timedelta) -> Any:
+def _trigger(deployment: Watched, states: tuple[str, ...], posture: Posture, within: timedelta) -> EventTrigger:
     from prefect.events.schemas.automations import EventTrigger
     from prefect.events.schemas.events import ResourceSpecification
 
@@ -132,8 +136,9 @@ def _trigger(deployment: Watched, states: tuple[str, ...], posture: Any, within:
     )
 
 
-def _automation(name: str, description: str, trigger: Any, block: Any, subject: str, body: str) -> dict[str, Any]:
+def _automation(name: str, description: str, trigger: EventTrigger, block: UUID, subject: str, body: str) -> Automation:
+    from prefect.automations import Automation
     from prefect.events.actions import SendNotification
 
     action = SendNotification(block_document_id=block, subject=subject, body=body)
-    return {"name": f"{PREFIX}{name}", "description": description, "trigger": trigger, "actions": [action]}
+    return Automation(name=f"{PREFIX}{name}", description=description, trigger=trigger, actions=[action])

@@ -46,11 +46,11 @@ class State(StrEnum):
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was looked at; `what` names it, `said` says what was found, and what to do if anything."""
+    """One thing that was looked at; `what` names it, `words` say what was found, and what to do if anything."""
 
     what: str
     state: State
-    said: str
+    words: str
 
 
 def examine(folder: DataFolder | None) -> list[Finding]:

@@ -12,11 +12,10 @@ from __future__ import annotations
 import json
 import math
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from prefect import task
@@ -37,6 +36,7 @@ from bandana.flows.keys.identity import key_of
 from bandana.flows.plan.cells import Cell
 from bandana.flows.plan.keys import audit_code
 from bandana.flows.plan.plan import Plan
+from bandana.flows.texts.json_text import JsonObject
 
 FRESH = "fresh"
 _SCHEMA = "bandana-night/1"
@@ -77,12 +77,12 @@ def night_of_run() -> str:
     return f"{due:%Y-%m-%dT%H-%M-%S}"
 
 
-def add_tonight(plan: Plan, folder: DataFolder) -> list[dict[str, Any]]:
+def add_tonight(plan: Plan, folder: DataFolder) -> list[JsonObject]:
     """The step `fresh` of the suite flow: `add_night` for the night that the flow run stands for."""
     return add_night(plan.private, folder, night_of_run())
 
 
-def add_night(cells: Sequence[Cell], folder: DataFolder, night: str) -> list[dict[str, Any]]:
+def add_night(cells: Sequence[Cell], folder: DataFolder, night: str) -> list[JsonObject]:
     """Replays a suite's private cells with the night's own seed, and returns what all nights say, see `Accumulated`.
 
     The failure probability of the suite's confidence is split evenly between the cells.
@@ -144,7 +144,7 @@ def _strongest(request: Request) -> Pair:
     return request.canaries[promises.index(max(promises))]
 
 
-def _begin(place: Path, night: str, claims: NightlyClaims) -> dict[str, Any]:
+def _begin(place: Path, night: str, claims: NightlyClaims) -> JsonObject:
     """Facts settled before the first replay, now or when this night was begun: its seed, and whom it learns from."""
     path = place / f"{night}.begun"
     if _begun(path) is None:
@@ -155,7 +155,7 @@ def _begin(place: Path, night: str, claims: NightlyClaims) -> dict[str, Any]:
     return begun
 
 
-def _begun(path: Path) -> dict[str, Any] | None:
+def _begun(path: Path) -> JsonObject | None:
     try:
         facts = json.loads(path.read_text(encoding="utf-8"))
         int(facts["seed"], 16)
@@ -164,7 +164,7 @@ def _begun(path: Path) -> dict[str, Any] | None:
         return None
 
 
-def _keep(place: Path, night: str, seen: Night, claims: NightlyClaims, about: Mapping[str, Any]) -> None:
+def _keep(place: Path, night: str, seen: Night, claims: NightlyClaims, about: JsonObject) -> None:
     held = np.flatnonzero(seen.counts.any(axis=0))
     entry = {
         "schema": _SCHEMA,

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from prefect import get_run_logger
 from prefect.artifacts import create_markdown_artifact
@@ -21,6 +20,7 @@ from bandana.flows.plan.plan import Plan
 from bandana.flows.results import baseline
 from bandana.flows.results.baseline import Baseline
 from bandana.flows.suites.alarms import AlarmRaised, slug
+from bandana.flows.texts.json_text import JsonObject
 
 SHOWN = 30
 _NIGHT = "night"
@@ -46,10 +46,10 @@ class Night:
     alarm: str
     verdicts: Mapping[str, str] = field(default_factory=dict)
     numbers: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    fresh: Sequence[Mapping[str, Any]] = ()
+    fresh: Sequence[JsonObject] = ()
 
     @classmethod
-    def of(cls, baseline: Baseline, alarm: str, fresh: Sequence[Mapping[str, Any]] = ()) -> Night:
+    def of(cls, baseline: Baseline, alarm: str, fresh: Sequence[JsonObject] = ()) -> Night:
         """The present results."""
         verdicts, numbers = {}, {}
         for cell in baseline.cells:
@@ -77,7 +77,7 @@ def _place(folder: DataFolder, suite: str) -> Path:
     return folder.suite(suite) / "nights.jsonl"
 
 
-def close(plan: Plan, text: str, folder: DataFolder, ended: dict[str, Any] | State[Any]) -> None:
+def close(plan: Plan, text: str, folder: DataFolder, ended: JsonObject | State[AlarmRaised]) -> None:
     """Writes the night into the diary, and its page; what cannot be written is logged, and hides no result."""
     spec = plan.spec
     try:
@@ -133,7 +133,7 @@ def page(suite: str, nights: Sequence[Night], links: Mapping[str, str]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _all_nights(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+def _all_nights(rows: Sequence[JsonObject]) -> list[str]:
     """Lines on what all nights say together, each with a seed of its own."""
     if not rows:
         return []

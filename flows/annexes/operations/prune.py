@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from bandana.flows.annexes.operations.prefect_history import History, old_history, remove_history
 from bandana.flows.cells.audits import evidence_of
@@ -18,6 +17,7 @@ from bandana.flows.folder.settings import DataFolder
 from bandana.flows.folder.store import Store
 from bandana.flows.plan.plan import Plan
 from bandana.flows.spec.spec import load_spec
+from bandana.flows.texts.json_text import JsonObject
 from bandana.flows.texts.mistakes import SpecError
 from bandana.flows.tracking.store.address import TrackingAddress
 from bandana.flows.tracking.superseded import OldRun
@@ -157,9 +157,9 @@ def _reported_evidence(folder: DataFolder) -> set[str]:
     return {str(file.get("sha256")) for file in _reported_files(folder)[0]}
 
 
-def _reported_files(folder: DataFolder) -> tuple[list[dict[str, Any]], list[str]]:
+def _reported_files(folder: DataFolder) -> tuple[list[JsonObject], list[str]]:
     """Files that reports list, and the reports that cannot be read."""
-    listed: list[dict[str, Any]] = []
+    listed: list[JsonObject] = []
     notes = []
     for suite in _suites(folder):
         report = suite / "report.json"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple, cast
 
 from prefect import flow
 from prefect.client.schemas.objects import State
@@ -24,9 +24,11 @@ from bandana.flows.folder.settings import DataFolder, data_root
 from bandana.flows.folder.store import write_whole
 from bandana.flows.plan.plan import Plan
 from bandana.flows.running.executors import Executor, Resources, task_runner
-from bandana.flows.spec.spec import load_spec, parse_spec, standing_alone
+from bandana.flows.spec.spec import Spec, load_spec, parse_spec, standing_alone
+from bandana.flows.suites.alarms import AlarmRaised
 from bandana.flows.suites.audit_all import SUITE, audit_all_flow
 from bandana.flows.suites.suite import suite_flow
+from bandana.flows.texts.json_text import JsonObject
 from bandana.flows.texts.mistakes import SpecError
 
 DEMO = "demo"
@@ -42,7 +44,7 @@ def _run_name() -> str:
 @flow(name="nightly-benchmark", flow_run_name=_run_name, persist_result=False)
 def nightly_benchmark(
     spec: str = DEMO, data: str | None = None, steps: list[str] | None = None
-) -> dict[str, Any] | State[Any]:
+) -> JsonObject | State[AlarmRaised]:
     """Benchmarks a spec, holds it against its baseline, and writes the report.
 
     What did not change since the last night is not computed again: results belong to the code and the spec. The step `fresh`
@@ -74,7 +76,7 @@ def weekly_audit(
     replays: int = 100_000,
     examples: int = 100,
     seed: int = 0,
-) -> dict[str, Any] | State[Any]:
+) -> JsonObject | State[AlarmRaised]:
     """Audits every private algorithm of the catalog and every building block.
 
     Args:
@@ -88,6 +90,23 @@ def weekly_audit(
     effort = Effort(replays, 0.95, 1e-5, examples, seed)
     labels = [label for label in subjects() if not only or label in only]
     return audit_all_flow.fn(labels, effort, str(DataFolder.open(data).root))
+
+
+class Nightly(NamedTuple):
+    """A spec that is benchmarked each night.
+
+    Attributes:
+      source: its absolute path, or `demo`.
+      plan: of the spec, with its data checked.
+    """
+
+    source: str
+    plan: Plan
+
+    @classmethod
+    def of(cls, spec: str, root: Path) -> Nightly:
+        """Reads a spec; for the arguments and errors see `read_spec`."""
+        return cls(spec if spec == DEMO else str(Path(spec).absolute()), read_spec(spec, root)[0])
 
 
 def read_spec(spec: str, root: Path) -> tuple[Plan, str]:
@@ -110,39 +129,48 @@ def read_spec(spec: str, root: Path) -> tuple[Plan, str]:
 
 
 def deployments(
-    specs: Sequence[str], times: Times, data: str, steps: Sequence[str] = NIGHTLY_STEPS
+    specs: Sequence[Nightly], times: Times, data: str, steps: Sequence[str] = NIGHTLY_STEPS
 ) -> list[RunnerDeployment]:
     """Deployments of `bandana serve`: one nightly benchmark a spec, and the weekly audit; never two runs of one at once.
 
-    Specs are paths, or `demo`; steps are those of each night.
+    Args:
+      specs: each with its plan.
+      times: when they run.
+      data: the data folder.
+      steps: of each night.
 
     Raises:
-      SpecError: a spec is wrong, or two have one name.
+      SpecError: two specs have one name.
     """
-    read = [(spec if spec == DEMO else str(Path(spec).absolute()), read_spec(spec, Path(data))[0].spec) for spec in specs]
-    names = [checked.name for _, checked in read]
+    names = [plan.spec.name for _, plan in specs]
     if twice := [name for name in names if names.count(name) > 1]:
         raise SpecError(f"two specs have the name {twice[0]!r}; each is scheduled under its own")
-    common: dict[str, Any] = {"concurrency_limit": 1, "entrypoint_type": EntrypointType.MODULE_PATH}
-    runners: list[Any] = [
-        nightly_benchmark.to_deployment(
-            checked.name,
-            schedules=[Cron(times.nightly, timezone=times.timezone)],
-            parameters={"spec": spec, "data": data, "steps": list(steps)},
-            description=f"{checked.title or checked.name}: {', '.join(steps)}. {checked.description}".strip(),
-            tags=list(dict.fromkeys(["bandana", "nightly", checked.name])),
-            **common,
-        )
-        for spec, checked in read
-    ]
-    runners.append(
-        weekly_audit.to_deployment(
-            SUITE,
-            schedules=[Cron(times.weekly, timezone=times.timezone)],
-            parameters={"data": data},
-            description="Audits every private algorithm of the catalog and every building block, with planted faults.",
-            tags=["bandana", "weekly", "audit"],
-            **common,
-        )
+    return [*(_each_night(source, plan.spec, times, data, steps) for source, plan in specs), _each_week(times, data)]
+
+
+def _each_night(source: str, spec: Spec, times: Times, data: str, steps: Sequence[str]) -> RunnerDeployment:
+    """Deployment of the nightly benchmark of a spec."""
+    deployment = nightly_benchmark.to_deployment(
+        spec.name,
+        schedules=[Cron(times.nightly, timezone=times.timezone)],
+        parameters={"spec": source, "data": data, "steps": list(steps)},
+        description=f"{spec.title or spec.name}: {', '.join(steps)}. {spec.description}".strip(),
+        tags=list(dict.fromkeys(["bandana", "nightly", spec.name])),
+        concurrency_limit=1,
+        entrypoint_type=EntrypointType.MODULE_PATH,
     )
-    return runners
+    return cast(RunnerDeployment, deployment)  # a coroutine only where a loop runs
+
+
+def _each_week(times: Times, data: str) -> RunnerDeployment:
+    """Deployment of the weekly audit of the catalog."""
+    deployment = weekly_audit.to_deployment(
+        SUITE,
+        schedules=[Cron(times.weekly, timezone=times.timezone)],
+        parameters={"data": data},
+        description="Audits every private algorithm of the catalog and every building block, with planted faults.",
+        tags=["bandana", "weekly", "audit"],
+        concurrency_limit=1,
+        entrypoint_type=EntrypointType.MODULE_PATH,
+    )
+    return cast(RunnerDeployment, deployment)  # a coroutine only where a loop runs

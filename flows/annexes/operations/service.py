@@ -29,6 +29,7 @@ from bandana.flows.servers import login as logins
 from bandana.flows.servers.loopback import HOST, check_port
 from bandana.flows.servers.prefect_health import check_database
 from bandana.flows.servers.temporary_server import last_line, laying_out
+from bandana.flows.texts.json_text import JsonObject
 
 if TYPE_CHECKING:
     from prefect.deployments.runner import RunnerDeployment
@@ -216,7 +217,7 @@ def mark_stopped(deployments: Sequence[str], why: str) -> None:
 
     unfinished = {"state": {"type": {"any_": ["RUNNING", "PENDING", "CANCELLING"]}}}
     with get_client(sync_client=True) as client:
-        wanted: dict[str, Any] = {"deployments": {"id": {"any_": list(deployments)}}, "flow_runs": unfinished}
+        wanted: JsonObject = {"deployments": {"id": {"any_": list(deployments)}}, "flow_runs": unfinished}
         while runs := [run["id"] for run in client.request("POST", "/flow_runs/filter", json=wanted).json()]:
             for run in runs:
                 client.set_flow_run_state(run, Crashed(message=why), force=True)
@@ -267,7 +268,7 @@ def _end_with_parent() -> None:
         ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGTERM)
 
 
-def _wait_until_healthy(process: subprocess.Popen[Any], address: str, log: Path) -> None:
+def _wait_until_healthy(process: subprocess.Popen[bytes], address: str, log: Path) -> None:
     deadline = time.monotonic() + _START_UP
     while time.monotonic() < deadline:
         if process.poll() is not None:
@@ -282,7 +283,7 @@ def _wait_until_healthy(process: subprocess.Popen[Any], address: str, log: Path)
     raise RuntimeError(f"Prefect's server does not answer at {address}: {last_line(log)}; see {log}")
 
 
-def _stop(process: subprocess.Popen[Any]) -> None:
+def _stop(process: subprocess.Popen[bytes]) -> None:
     """Asks the server's whole session to end, and makes it."""
     for sign, patience in ((signal.SIGTERM, _GRACE), (signal.SIGKILL, _GRACE)):
         try:

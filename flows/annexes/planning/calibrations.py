@@ -23,6 +23,7 @@ from bandana.algorithms.environments.worst_pools import POOL_KERNEL, SMOOTH, wor
 from bandana.algorithms.papers.readings import EXTRAS, READINGS, Reading, Values
 from bandana.algorithms.problem import ARMS, CONTEXTUAL, EPISODIC, FINITE, KERNEL, LINEAR, MIXTURE, POOLED, Problem
 from bandana.flows.annexes.planning.played_noise import Column, Quantity, epsilon_of, played
+from bandana.flows.texts.json_text import JsonObject
 from bandana.flows.texts.mistakes import SpecError, unknown
 from bandana.privacy_core import ZCDP, ApproxDP, GaussianDP, Guarantee, Interval, PureDP, RenyiDP
 from bandana.privacy_core.checks import at_least, level, non_negative, order, positive, small_delta
@@ -122,13 +123,13 @@ def readings(entry: Entry) -> Mapping[str, Reading]:
     return READINGS.get(form_of(entry), {"printed": Reading("as printed")})
 
 
-def assigned(texts: Iterable[str]) -> dict[str, Any]:
+def assigned(texts: Iterable[str]) -> dict[str, float | str]:
     """Parameters of NAME=VALUE texts: numbers where a value is one, else words.
 
     Raises:
       SpecError: a text has no `=`.
     """
-    given: dict[str, Any] = {}
+    given: dict[str, float | str] = {}
     for text in texts:
         name, sign, value = text.partition("=")
         if not sign:
@@ -140,7 +141,7 @@ def assigned(texts: Iterable[str]) -> dict[str, Any]:
     return given
 
 
-def compare(entry: Entry, reading: str | None, given: Mapping[str, Any]) -> list[Comparison]:
+def compare(entry: Entry, reading: str | None, given: Values) -> list[Comparison]:
     """Plays every calibration of an entry, in one reading of its print or in all of them.
 
     Args:
@@ -174,10 +175,10 @@ def compare(entry: Entry, reading: str | None, given: Mapping[str, Any]) -> list
         raise SpecError(f"{option(named)} {rest}" if named in known else str(error)) from error
 
 
-def _compared(entry: Entry, name: str, values: dict[str, Any]) -> Comparison:
+def _compared(entry: Entry, name: str, values: Values) -> Comparison:
     reading = readings(entry)[name]
     if values.get("reward_bound", 0.0) is None:
-        values = values | {"reward_bound": values.get("norm_bound", 1.0)}
+        values = {**values, "reward_bound": values.get("norm_bound", 1.0)}
     bound = values.get("reward_bound") if reading.reward_bound is None else reading.reward_bound(values)
     problem, data = _problem(entry, {**values, "reward_bound": bound})
     own = {parameter: values[parameter] for parameter in entry.parameters if values.get(parameter) is not None}
@@ -224,7 +225,7 @@ def _problem(entry: Entry, values: Values) -> tuple[Problem, Data]:
     return Problem(n, span, rounds, dimension=d, kernel=kernel), sphere_table(rounds, n, d, span, seed)
 
 
-def document(comparisons: list[Comparison]) -> dict[str, Any]:
+def document(comparisons: list[Comparison]) -> JsonObject:
     """The comparisons of one entry for machines; an infinite number is null.
 
     The fields of a reading are those of its print, the first calibration; `calibrations` has them for each.
@@ -250,7 +251,7 @@ def document(comparisons: list[Comparison]) -> dict[str, Any]:
     }
 
 
-def _worth(column: Column, values: Values) -> dict[str, Any]:
+def _worth(column: Column, values: Values) -> JsonObject:
     def finite(value: float) -> float | None:
         return value if math.isfinite(value) else None
 
@@ -269,7 +270,7 @@ def _worth(column: Column, values: Values) -> dict[str, Any]:
     }
 
 
-def _rows(columns: tuple[Column, ...]) -> Iterable[dict[str, Any]]:
+def _rows(columns: tuple[Column, ...]) -> Iterable[JsonObject]:
     """The noise of the print beside the same noise at exactly the claim, and beside each other calibration's."""
     first = columns[0]
     same = {} if first.factor is None else {quantity: size / first.factor for quantity, size in first.noise.items()}
@@ -411,7 +412,7 @@ def number(value: float) -> str:
     )
 
 
-def _shown(value: Any) -> str:
+def _shown(value: float | str | None) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if value is None:

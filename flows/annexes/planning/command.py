@@ -81,7 +81,7 @@ class Parameters:
 
 @dataclass(frozen=True)
 class Output:
-    """How the answer is shown."""
+    """Form of the answer."""
 
     as_json: Annotated[bool, typer.Option("--json", help="One object, for machines; an array of several forms.")] = False
     debug: Debug = False

@@ -118,7 +118,7 @@ class Running:
     debug: Debug = False
 
 
-def given(*groups: Any) -> dict[str, Any]:
+def given(*groups: object) -> dict[str, Any]:
     """Options that the user gave, by the names of the fields of requests, where `probe` is called `probes`."""
     values = {name: value for group in groups for name, value in vars(group).items() if value is not None}
     if probe := values.pop("probe", None):

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bandana.flows.folder.private_files import make_file
 from bandana.flows.folder.sqlite_file import refusal
@@ -20,6 +20,12 @@ from bandana.flows.tracking.store.errors import Patient, TrackingError, advice
 from bandana.flows.tracking.store.layout import Tables, lay_out, tables_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import TypeVar
+
+    from mlflow.store.entities import PagedList
+
+    T = TypeVar("T")
     from mlflow import MlflowClient
 
 TAG_LENGTH = 8000
@@ -106,7 +112,7 @@ class TrackingStore:
                 raise
             raise TrackingError(words) from error
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return TrackingStore, (self.address, self._data_dir)  # a client holds connections; each process opens its own
 
 
@@ -187,9 +193,10 @@ def _write_nothing(address: TrackingAddress) -> None:
         engine.dispose()
 
 
-def pages(search: Any, **arguments: Any) -> list[Any]:
+def pages(search: Callable[..., PagedList[T]], **arguments: object) -> list[T]:
     """All results of one of MLflow's searches, page after page."""
-    items, token = [], None
+    items: list[T] = []
+    token = None
     while True:
         page = search(**arguments, page_token=token)
         items += page

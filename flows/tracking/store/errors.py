@@ -42,13 +42,13 @@ class Patient:
     Only what passes by itself is tried again, never a mistake of the caller. Every call must be safe to repeat.
     """
 
-    def __init__(self, inner: Any) -> None:
+    def __init__(self, inner: object) -> None:
         self._inner = inner
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         method = getattr(self._inner, name)
 
-        def call(*arguments: Any, **options: Any) -> Any:
+        def call(*arguments: object, **options: object) -> Any:
             for pause in PAUSES:
                 try:
                     return method(*arguments, **options)

@@ -9,10 +9,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from bandana.flows.tracking.store.address import TrackingAddress
 from bandana.flows.tracking.store.errors import Patient
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection, Engine
 
 _PATIENCE = "300s"  # of a writer for another one on PostgreSQL
 
@@ -58,7 +61,7 @@ class Locks:
                 connection.invalidate()
             connection.close()
 
-    def take(self, key: int) -> Any:
+    def take(self, key: int) -> Connection:
         """A connection that holds an advisory lock until its transaction ends. Only on PostgreSQL."""
         from sqlalchemy import text
 
@@ -74,10 +77,10 @@ class Locks:
         return connection
 
     @cached_property
-    def _engine(self) -> Any:
+    def _engine(self) -> Engine:
         from sqlalchemy import create_engine
 
         return create_engine(self._address.uri, pool_pre_ping=True)
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return Locks, (self._folder, self._address)  # connections stay in the process that opened them

@@ -10,10 +10,10 @@ from scipy.stats import binom, norm
 from bandana.algorithms import catalog
 from bandana.algorithms.catalog import find
 from bandana.algorithms.environments.tables import RewardTable
-from bandana.algorithms.lower_bounds import contextual, episodes, finite_arms
+from bandana.algorithms.lower_bounds import contextual, finite_arms
 from bandana.algorithms.lower_bounds.divergences import bernoulli_kl, local_kl, private_kl
 from bandana.algorithms.lower_bounds.lower_bound import Privacy, Reach
-from bandana.algorithms.lower_bounds.selection import lower_bound
+from bandana.algorithms.lower_bounds.selection import episodes_bound, lower_bound
 from bandana.algorithms.lower_bounds.two_problems import summed_errors
 from bandana.algorithms.mdp.models import LinearModel, MixtureModel
 from bandana.algorithms.observers import RegretCurve
@@ -189,14 +189,14 @@ def _mixture(n_states, dimension, bound):
 
 def test_bounds_of_episodes_by_hand():
     # d = 2, S = 3: one starting state, s = 1 as |w| = sqrt 2; the gap is H - 1 = 4, the regret 2 (2 log 2 / epsilon).
-    found = episodes.minimax_bound([10**5], _mixture(3, 2, 2.0), Privacy(epsilon=0.01, trust=JOINT))
+    found = episodes_bound([10**5], _mixture(3, 2, 2.0), Privacy(epsilon=0.01, trust=JOINT))
     assert found.values == pytest.approx([4 * math.log(2) / 0.01], rel=1e-6)
-    assert episodes.minimax_bound([10**5], _mixture(3, 2, 1.0), Privacy()) is None  # |w| = 1 leaves no room for s
-    assert episodes.minimax_bound([10**5], _mixture(2, 2, 2.0), Privacy()) is None
+    assert episodes_bound([10**5], _mixture(3, 2, 1.0), Privacy()) is None  # |w| = 1 leaves no room for s
+    assert episodes_bound([10**5], _mixture(2, 2, 2.0), Privacy()) is None
     linear = LinearModel(np.full((5, 2, 9), 1 / 3), 5)  # g = 3 = min(6, 3), g s^2 <= 3/2
-    found = episodes.minimax_bound([10**6], linear, Privacy(mu=0.01, trust=JOINT))
+    found = episodes_bound([10**6], linear, Privacy(mu=0.01, trust=JOINT))
     assert found.values == pytest.approx([3 * 2 * 4 / (0.01 * math.sqrt(2 * math.pi))], rel=1e-4)
-    assert episodes.minimax_bound([10], LinearModel(np.full((5, 2, 6), 0.1), 5), Privacy()) is None
+    assert episodes_bound([10], LinearModel(np.full((5, 2, 6), 0.1), 5), Privacy()) is None
 
 
 def test_the_worst_processes_are_of_their_class():

@@ -1,29 +1,14 @@
-"""A command derives the plan of its spec once, and builds each environment once, whatever its steps."""
+"""A command derives the plan of its spec once, and builds each environment once, whatever its steps.
 
-from collections import Counter
+For `serve` and `verify`, `test_schedule.py` and `test_bundles.py` of their annexes say the same.
+"""
 
 import pytest
 
 import bandana as library
-from bandana.flows.plan import plan
-from bandana.flows.problems.environment import Environment
 
 ARMS = {"kind": "bernoulli", "means": [0.8, 0.4]}
 QUICK = {"horizon": 60, "replications": 2, "block_size": 1, "audit__replays": 1000, "audit__examples": 2}
-
-
-@pytest.fixture
-def counts(monkeypatch):
-    """Counts plans and environments."""
-    found = Counter()
-
-    def counted(owner, name, what):
-        whole = getattr(owner, name)
-        monkeypatch.setattr(owner, name, lambda *given: found.update([what]) or whole(*given))
-
-    counted(plan, "_listed", "plans")
-    counted(Environment, "__init__", "environments")
-    return found
 
 
 @pytest.fixture

@@ -15,8 +15,7 @@ from bandana.flows.plan.plan import Plan, cells_of
 from bandana.flows.results.audit_report import FORMATS, write_document
 from bandana.flows.results.report import regret_tables
 from bandana.flows.results.report_document import assemble, audit_documents
-from bandana.flows.spec.deployment import DeploymentSpec
-from bandana.flows.spec.spec import parse_spec, standing_alone
+from bandana.flows.spec.spec import DeploymentSpec, parse_spec, standing_alone
 
 
 @pytest.fixture(scope="module")

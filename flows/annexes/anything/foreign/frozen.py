@@ -31,7 +31,7 @@ _NO_OUTPUT = "what the replay did not return"
 
 @dataclass(frozen=True)
 class Frozen:
-    """What runs with frozen primitives showed.
+    """Findings of runs with frozen primitives.
 
     Attributes:
       n_pairs: pairs of runs.
@@ -52,7 +52,7 @@ class Frozen:
 
     @property
     def line(self) -> str:
-        """What was seen, in one line."""
+        """The findings in one line."""
         if self.note:
             return self.note
         calls = f"{self.n_calls} call{'s' * (self.n_calls != 1)} of priced primitives"
@@ -61,7 +61,7 @@ class Frozen:
 
 
 def examine(
-    run: Callable[[Any, int], Any],
+    run: Callable[[Any, int], object],
     data: object,
     neighbor: object,
     stated: Guarantee,
@@ -92,7 +92,7 @@ def examine(
 
 
 def _examined(
-    run: Callable[[Any, int], Any], data: object, neighbor: object, stated: Guarantee, seed: int, seconds: float
+    run: Callable[[Any, int], object], data: object, neighbor: object, stated: Guarantee, seed: int, seconds: float
 ) -> Frozen | None:
     quantity = Quantity.of(stated)
     limit = quantity.limit(stated)
@@ -130,7 +130,7 @@ def _examined(
     return Frozen(n_pairs, n_calls, accounted, (*differing.values(), *overspent), not differing)
 
 
-def _replayed(run: Callable[[Any, int], Any], data: object, seed: int, script: list[Call]) -> tuple[list[Call], Any]:
+def _replayed(run: Callable[[Any, int], object], data: object, seed: int, script: list[Call]) -> tuple[list[Call], object]:
     """The calls and the output of a run that is given recorded outputs."""
     with played(script) as tape:
         try:
@@ -140,12 +140,12 @@ def _replayed(run: Callable[[Any, int], Any], data: object, seed: int, script: l
 
 
 def _is_repeated(first: list[Call], again: list[Call]) -> bool:
-    """Whether two runs on the same data gave their primitives the same values."""
+    """True if two runs on the same data gave their primitives the same values."""
     return len(first) == len(again) and all(_same(one.value, other.value) for one, other in zip(first, again, strict=True))
 
 
 def _compared(first: list[Call], other: list[Call], output: object, on_neighbor: object) -> dict[str, str]:
-    """What differs between a data set and its neighbor and must not: kind of finding -> words."""
+    """Forbidden differences between a data set and its neighbor: kind of finding -> words."""
     for place, (one, two) in enumerate(zip_longest(first, other), start=1):
         if one is None or two is None or one.name != two.name:
             names = " on one side, ".join("nothing" if call is None else call.name for call in (one, two))
@@ -158,8 +158,8 @@ def _compared(first: list[Call], other: list[Call], output: object, on_neighbor:
         moved, covered = _moved(one, two), one.price.sensitivity
         if not moved <= covered * EQUAL:
             return {"moved": f"the value {what} moves by {moved:.6g} in {one.price.norm}, its price covers {covered:.6g}"}
-    if (found := _difference(output, on_neighbor)) is not None:
-        return {"output": f"the primitives released the same, and the output differs: {found}"}
+    if (difference := _difference(output, on_neighbor)) is not None:
+        return {"output": f"the primitives released the same, and the output differs: {difference}"}
     return {}
 
 
@@ -184,7 +184,7 @@ def _same(one: np.ndarray, other: np.ndarray) -> bool:
 
 def _difference(output: object, on_neighbor: object) -> str | None:
     """The first part in which two outputs differ, in words; None where they agree to the last bit."""
-    sides = [{leaf.path: leaf for leaf in leaves(found)} for found in (output, on_neighbor)]
+    sides = [{leaf.path: leaf for leaf in leaves(value)} for value in (output, on_neighbor)]
     for path in dict.fromkeys([*sides[0], *sides[1]]):
         one, other = (side.get(path) for side in sides)
         if one is None or other is None or one.label != other.label or not _equal(one.numbers, other.numbers):

@@ -1,4 +1,4 @@
-"""What one call of a foreign primitive costs, and for which change of its value."""
+"""Prices: the cost of one call of a foreign primitive, and the change of its value that it pays for."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _ORDERS = {"L1": 1.0, "L2": 2.0, "Linf": math.inf}
 
 
 class Priced(Protocol):
-    """What a price must say; every mechanism of `bandana.privacy_core` does."""
+    """Price of a call; every mechanism of `bandana.privacy_core` is one."""
 
     @property
     def event(self) -> Event:
-        """What one call costs."""
+        """Cost of one call."""
 
     @property
     def sensitivity(self) -> float:
@@ -61,7 +61,7 @@ class Price:
 
     @property
     def event(self) -> Event:
-        """What one call costs."""
+        """Cost of one call."""
         match parse(self.claim, relation=None if "relation" in self.claim else "record").stated:
             case PureDP(epsilon=epsilon):
                 return PureEvent(epsilon)

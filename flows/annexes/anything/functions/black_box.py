@@ -190,7 +190,7 @@ _PART, _FEWEST_OF_PART = 4, 4000
 
 
 def _caught(play: Play, menu: Menu, shape: Shape, claim: Claim, effort: Effort, key: int) -> float:
-    """What is measured of a planted fault: on a part of the replays, and on all of them where that is too little."""
+    """Bound on a planted fault: from a part of the replays, and from all of them where that is too little."""
     quantity, worst = Quantity.of(claim.stated), 0.0
     for part in (_PART, 1):
         if part > 1 and effort.replays < part * _FEWEST_OF_PART:
@@ -258,7 +258,7 @@ def examine(
     span, shape = pairs[0].data.reward_range, (pairs[0].data.n_users, pairs[0].data.n_actions)
     menu = menu or Menu.of(span)
     screened = screened or screened_by(play, menu, shape, claim, effort)
-    found = measure(play, pairs, claim, effort)
+    measured = measure(play, pairs, claim, effort)
     level = levels(effort.confidence, len(pairs))[0]
     n = effort.replays - effort.replays // 2
     caveats = too_few(limit, level, n, effort, PlannedBound(ACTIONS, quantity, 1.0))
@@ -268,8 +268,8 @@ def examine(
         claim=claim,
         effort=effort,
         failure=1 - effort.confidence,
-        bounds=(*screened.measurement.bounds, *found.bounds),
-        scores={**screened.measurement.scores, **found.scores},
+        bounds=(*screened.measurement.bounds, *measured.bounds),
+        scores={**screened.measurement.scores, **measured.scores},
         events=None,
         counterexample=None,
         noise_finding=None,
@@ -284,7 +284,7 @@ def examine(
 
 
 def _coverage(menu: Menu, shape: Shape, quantity: Quantity, limit: float, effort: Effort) -> Coverage:
-    """What runs on drawn rewards cover: every record, each value of the menu, and events that are not too rare."""
+    """Coverage of runs on drawn rewards: every record, each value of the menu, and events that are not too rare."""
     level, n_bound = levels(effort.confidence, 1)[2], max(LEAST, effort.replays // 4)
     rarest = rarest_event(quantity, limit, effort.seed, level, effort.replays, n_bound)
     return Coverage(

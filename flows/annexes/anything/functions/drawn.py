@@ -19,7 +19,7 @@ from bandana.algorithms.protocol import FloatArray, IntArray
 from bandana.privacy_core import Interval
 
 BEYOND = 4.0
-"""How far outside of the range a reward may lie, in widths of it; a little outside is a hundredth of that."""
+"""Most that a reward may lie outside of the range, in widths of it; a little outside is a hundredth of that."""
 _MOST_CONSTANTS = 6
 BLOCK = 4096
 """Runs of one call, at most."""

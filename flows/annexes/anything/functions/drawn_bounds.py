@@ -28,7 +28,7 @@ _ATTACK = "boosted trees on all actions and all other rewards"
 
 @dataclass(frozen=True)
 class Screened:
-    """What a batch of runs on drawn rewards showed.
+    """Results of a batch of runs on drawn rewards.
 
     Attributes:
       measurement: one bound, on the claim's own quantity, and its scores.

@@ -18,7 +18,7 @@ from bandana.privacy_core import ZCDP, GaussianDP, Guarantee, Interval, RenyiDP
 
 
 def echo_error(stated: Guarantee, factor: float) -> float:
-    """How often a randomized echo of one bit must lie to leak `factor` times what the claim allows."""
+    """Probability that a randomized echo of one bit lies, at which it leaks `factor` times what the claim allows."""
     match stated:
         case GaussianDP(mu=mu):
             return float(ndtr(-factor * mu / 2))

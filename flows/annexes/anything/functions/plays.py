@@ -86,7 +86,7 @@ def adapted(function: Any, shape: Shape, span: Interval, guard: Guard = nullcont
 
 
 def plays_many(function: Any, shape: Shape, span: Interval, guard: Guard = nullcontext) -> bool:
-    """Whether it is called with the rewards of many runs, or pulls arms of many at once; see `adapted`."""
+    """True if it is called with the rewards of many runs, or pulls arms of many at once; see `adapted`."""
     if _takes_stream(function):
         return True
     try:
@@ -103,7 +103,7 @@ def _caller(function: Any, guard: Guard) -> Caller:
 
 
 def _takes_stream(function: Any) -> bool:
-    """Whether the function's first parameter is called `stream`: then it pulls, and need not return its actions."""
+    """True if the function's first parameter is called `stream`: then it pulls, and need not return its actions."""
     return next(iter(inspect.signature(function).parameters), "") == "stream"
 
 
@@ -119,7 +119,7 @@ def _pulled(caller: Caller, rewards: FloatArray, seed: int) -> IntArray:
 
 
 def _is_batched(caller: Caller, shape: Shape, span: Interval) -> bool:
-    """Whether it plays many runs at once.
+    """True if it plays many runs at once.
 
     Raises:
       BrokenSubject: neither form gives actions.
@@ -207,7 +207,7 @@ def check(play: Play, table: RewardTable, seed: int, n_reps: int = 64) -> None:
 
 
 def accepts_outside(play: Play, shape: tuple[int, int], span: Interval) -> bool:
-    """Whether it plays on when rewards lie outside of the declared range: to refuse them is as good as to clip them."""
+    """True if it plays on when rewards lie outside of the declared range: to refuse them is as good as to clip them."""
     far = np.full((4, *shape), span.high + BEYOND * span.width)
     try:
         play_rewards(play, np.broadcast_to(far, far.shape), 1)

@@ -1,4 +1,4 @@
-"""Which record leaks, and the score that shows it: later actions against records, from one batch of runs on drawn rewards.
+"""Search for the record that leaks, and a score that shows it: later actions against records, in runs on drawn rewards.
 
 A reward of its own coin can be related to a later action only through the function. Correlations of all records with all
 later actions, switches and repetitions, one by one and in pairs of records, are a few products of matrices. Boosted trees
@@ -55,19 +55,19 @@ def screen(drawn: Drawn, n_suspects: int = 2) -> tuple[Suspect, ...]:
     """
     ends = drawn[~drawn.is_wide]
     signs, later = 1.0 - 2.0 * ends.codes, _events(ends)
-    found = _ranked(later, signs, 0, 1)
+    ranked = _ranked(later, signs, 0, 1)
     for lag in range(1, min(signs.shape[1], _LONGEST_LAG + 1)):  # what two records say together, and neither alone
         products = np.zeros_like(signs)
         products[:, lag:] = signs[:, lag:] * signs[:, :-lag]
-        found += _ranked(later, products, 0, 1)
+        ranked += _ranked(later, products, 0, 1)
     wide = drawn[drawn.is_wide]
     later = _events(wide)
     for code in range(2, len(drawn.menu)):
         is_value = (wide.codes == code).astype(np.float64)
         far = 0 if drawn.menu.values[code] > (drawn.menu.low + drawn.menu.high) / 2 else 1
-        found += _ranked(later, is_value - is_value.mean(), far, code)
+        ranked += _ranked(later, is_value - is_value.mean(), far, code)
     unusual = [one for rows in _unusual(ends) for one in _ranked(_events(ends[rows]), signs[rows], 0, 1)]
-    common = _strongest(found, n_suspects)
+    common = _strongest(ranked, n_suspects)
     known = {(one.record, one.first, one.second) for one in common}
     return (*common, *(one for one in _strongest(unusual, 1) if (one.record, one.first, one.second) not in known))
 
@@ -117,7 +117,7 @@ def _ranked(events: list[_Event], x: FloatArray, first: int, second: int) -> lis
 
 @dataclass(frozen=True)
 class _Event:
-    """What may happen in each round, to be held against functions of the record.
+    """Event that may happen in each round, to be held against functions of the record.
 
     Attributes:
       centered: (n, n_rounds) 1 where it happens and 0 where not, less the mean of each round.

@@ -1,4 +1,4 @@
-"""How a function wants to be called: where its seed goes, whether it takes many at once, and what counts as one run.
+"""Calls of a user's function: where its seed goes, whether it takes many at once, and what counts as one run.
 
 A function may take a seed under any usual name, positional or by keyword, a NumPy generator instead, or none of these, if it
 draws its own randomness. Where it takes an array of seeds, or a number of runs, one call makes many runs.
@@ -27,7 +27,7 @@ _SIZES = ("n", "n_runs", "n_reps", "n_samples", "n_replays", "size")
 _TRIED = 5
 
 Guard = Callable[[], AbstractContextManager[None]]
-"""What every call of own code is wrapped in, such as a limit of time."""
+"""Context of every call of own code, such as a limit of time."""
 
 
 class BrokenSubject(ValueError):  # noqa: N818  (it says what the function is)
@@ -35,7 +35,7 @@ class BrokenSubject(ValueError):  # noqa: N818  (it says what the function is)
 
 
 class Batch(StrEnum):
-    """How one call makes many runs."""
+    """Ways in which one call makes many runs."""
 
     NONE = "one run a call"
     SEEDS = "an array of seeds a call"
@@ -97,14 +97,14 @@ class Caller:
         if self.batch is Batch.NONE:
             return [self.tried(data, seed) for seed in seeds]
         if self.batch is Batch.SEEDS:
-            found = self.once(data, np.array(seeds, dtype=np.int64))
+            outputs = self.once(data, np.array(seeds, dtype=np.int64))
         else:
-            found = self.once(data, seeds[0], n_runs=len(seeds))
-        found = found if isinstance(found, list) else np.asarray(found)
-        if np.ndim(found) == 0 or len(found) != len(seeds):
-            got = "one output" if np.ndim(found) == 0 else f"{len(found)}"
+            outputs = self.once(data, seeds[0], n_runs=len(seeds))
+        outputs = outputs if isinstance(outputs, list) else np.asarray(outputs)
+        if np.ndim(outputs) == 0 or len(outputs) != len(seeds):
+            got = "one output" if np.ndim(outputs) == 0 else f"{len(outputs)}"
             raise BrokenSubject(f"a call for {len(seeds)} runs must return as many outputs, the runs first, got {got}")
-        return found
+        return outputs
 
     def tried(self, data: object, seed: int, n_runs: int | None = None) -> Any:
         """The output of one run, with an exception as an output."""
@@ -119,7 +119,7 @@ class ManyRuns(ABC):
 
     @abstractmethod
     def caller(self, data: object, neighbor: object, seed: int) -> Caller:
-        """How to call it, after some runs on both data sets with seeds from `seed`.
+        """Learns how to call it, by some runs on both data sets with seeds from `seed`.
 
         Raises:
           BrokenSubject: it does not run.
@@ -159,7 +159,7 @@ def inspect_call(function: Any, data: object, neighbor: object, seed: int, guard
 
 
 def by_signature(function: Any) -> Caller:
-    """What the names of its parameters say: where the seed goes, and whether it takes a number of runs.
+    """Reads the names of its parameters: where the seed goes, and whether it takes a number of runs.
 
     Raises:
       BrokenSubject: it takes no data, or needs more than data and a seed.
@@ -245,9 +245,9 @@ def _by_seeds(caller: Caller, data: object, seeds: list[int], singles: list[Any]
 
 def _tried_size(caller: Caller, data: object, seed: int) -> Caller:
     """With a number of runs, if the outputs have the runs first."""
-    found = caller.once(data, seed, n_runs=_TRIED)
-    has_length = isinstance(found, list) or np.ndim(found) > 0
-    if has_length and len(found) == _TRIED:
+    outputs = caller.once(data, seed, n_runs=_TRIED)
+    has_length = isinstance(outputs, list) or np.ndim(outputs) > 0
+    if has_length and len(outputs) == _TRIED:
         return replace(caller, batch=Batch.SIZE)
     if _is_required(caller, str(caller.size)):
         raise BrokenSubject(f"called with {caller.size}={_TRIED} it must return as many outputs, the runs first")
@@ -255,7 +255,7 @@ def _tried_size(caller: Caller, data: object, seed: int) -> Caller:
 
 
 def same(one: object, other: object) -> bool:
-    """Whether two outputs agree, but for the last digits of their numbers: sums may be added in another order."""
+    """True if two outputs agree, but for the last digits of their numbers: sums may be added in another order."""
     try:
         first, second = np.asarray(one), np.asarray(other)
         if first.dtype.kind in "biufc" and second.dtype.kind in "biufc":

@@ -45,7 +45,7 @@ class Raised:
 
 
 def is_numeric(outputs: Outputs) -> bool:
-    """Whether the outputs are one array of real numbers."""
+    """True if the outputs are one array of real numbers."""
     return isinstance(outputs, np.ndarray) and outputs.dtype.kind in "biuf"
 
 

@@ -48,24 +48,24 @@ class Atoms:
         values, odds = [], []
         for column in range(data.shape[1]):
             sides = [_rounded(side[:, column]) for side in (data, neighbor)]
-            found, where, counts = np.unique(np.concatenate(sides), return_inverse=True, return_counts=True)
+            distinct, where, counts = np.unique(np.concatenate(sides), return_inverse=True, return_counts=True)
             kept = counts >= _FEWEST_OF_AN_ATOM
-            on = np.bincount(where[len(data) :], minlength=len(found))
-            values.append(found[kept])
+            on = np.bincount(where[len(data) :], minlength=len(distinct))
+            values.append(distinct[kept])
             odds.append(_odds(counts[kept] - on[kept], on[kept], len(data), len(neighbor)))
         return cls(tuple(values), tuple(odds))
 
     def table(self, x: FloatArray) -> FloatArray:
         """(n, columns) log odds of each number, 0 where it is no atom."""
-        found = np.zeros(x.shape)
+        log_odds = np.zeros(x.shape)
         for column, (values, odds) in enumerate(zip(self.values, self.odds, strict=True)):
             if not len(values):
                 continue
             rounded = _rounded(x[:, column])
             place = np.minimum(np.searchsorted(values, rounded), len(values) - 1)
             same = (values[place] == rounded) | (np.isnan(values[place]) & np.isnan(rounded))
-            found[:, column] = np.where(same, odds[place], 0.0)
-        return found
+            log_odds[:, column] = np.where(same, odds[place], 0.0)
+        return log_odds
 
 
 def _rounded(x: FloatArray) -> FloatArray:
@@ -93,41 +93,41 @@ def learn(data: FloatArray, neighbor: FloatArray, seed: int, *, is_quick: bool =
       name -> score; none where every output is the same.
     """
     data, neighbor = data[:_MOST_LEARNED], neighbor[:_MOST_LEARNED]
-    told = telling(data, neighbor)
-    if not len(told):
+    columns = telling(data, neighbor)
+    if not len(columns):
         return {"nothing": lambda x: np.zeros(len(x))}
-    found: dict[str, Scorer] = {"most telling number": _single(data, neighbor, int(told[0]))}
-    wide, narrow = told[:_MOST_LOGISTIC_COLUMNS], told[:_MOST_TREE_COLUMNS]
+    scorers: dict[str, Scorer] = {"most telling number": _single(data, neighbor, int(columns[0]))}
+    wide, narrow = columns[:_MOST_LOGISTIC_COLUMNS], columns[:_MOST_TREE_COLUMNS]
     if data.shape[1] > 1:
-        found["difference of means"] = _linear(data, neighbor)
+        scorers["difference of means"] = _linear(data, neighbor)
     if data.shape[1] > 1 and not is_quick:
-        found["Gaussian densities"] = densities = _gaussian(data, neighbor)
-        found["likelier Gaussian"] = lambda x: np.sign(densities(x))  # two values are bounded best where they tell all
-        found["logistic regression"] = _logistic(data[:, wide], neighbor[:, wide], wide)
+        scorers["Gaussian densities"] = densities = _gaussian(data, neighbor)
+        scorers["likelier Gaussian"] = lambda x: np.sign(densities(x))  # two values are bounded best where they tell all
+        scorers["logistic regression"] = _logistic(data[:, wide], neighbor[:, wide], wide)
     if not is_quick:
-        found["boosted trees"] = _trees(data[:, narrow], neighbor[:, narrow], narrow, seed)
-    found |= _together(data[:, wide], neighbor[:, wide], wide, is_quick=is_quick)
+        scorers["boosted trees"] = _trees(data[:, narrow], neighbor[:, narrow], narrow, seed)
+    scorers |= _together(data[:, wide], neighbor[:, wide], wide, is_quick=is_quick)
     counted = _whole_outputs(data[:, wide], neighbor[:, wide], wide)
     if counted is not None:
-        found["counted outputs"] = counted
-    return found
+        scorers["counted outputs"] = counted
+    return scorers
 
 
 def _together(data: FloatArray, neighbor: FloatArray, columns: np.ndarray, *, is_quick: bool) -> dict[str, Scorer]:
     """Scores of several numbers together, and of numbers that come back; see `shares`."""
     data, neighbor = _filled(data), _filled(neighbor)
-    found: dict[str, Scorer] = {}
+    rules: dict[str, Scorer] = {}
     if (seen := shares.learn_seen(_rounded(data), _rounded(neighbor))) is not None:
-        found["numbers seen before"] = lambda x: seen(_rounded(_filled(x[:, columns])))
+        rules["numbers seen before"] = lambda x: seen(_rounded(_filled(x[:, columns])))
     if (parity := shares.learn_parity(data, neighbor)) is not None and not is_quick:
-        found["parity of bits"] = lambda x: parity(_filled(x[:, columns]))
+        rules["parity of bits"] = lambda x: parity(_filled(x[:, columns]))
     if len(columns) > 1:
         linear = shares.learn_linear(data, neighbor)
-        found["linear discriminant"] = lambda x: linear(_filled(x[:, columns]))
+        rules["linear discriminant"] = lambda x: linear(_filled(x[:, columns]))
         if not is_quick and (weights := shares.find_sum(data, neighbor)) is not None:
             atoms = Atoms.learn(*(shares.apply_sum(side, weights)[:, None] for side in (data, neighbor)))
-            found["sum of numbers"] = lambda x: atoms.table(shares.apply_sum(_filled(x[:, columns]), weights)[:, None])[:, 0]
-    return found
+            rules["sum of numbers"] = lambda x: atoms.table(shares.apply_sum(_filled(x[:, columns]), weights)[:, None])[:, 0]
+    return rules
 
 
 def _filled(x: FloatArray) -> FloatArray:

@@ -184,7 +184,7 @@ def _best_of_three(bits: BoolArray, side: BoolArray) -> BoolArray:
 
 
 def learn_seen(data: FloatArray, neighbor: FloatArray) -> Scorer | None:
-    """Whether a number was seen on one side alone: noise of few seeds comes back, and noise of many never does.
+    """Learns the numbers of one side alone: noise of few seeds comes back, and noise of many never does.
 
     Returns:
       None where no column has many values; columns of few values are left to others.

@@ -1,4 +1,4 @@
-"""Whether the same seed makes the same randomness on neighboring data sets: generators that the data seed are told.
+"""Checks that a seed makes the same randomness on neighboring data sets: finds generators that the data seed.
 
 Every proof of privacy draws noise that is independent of the data. Replays with fresh seeds cannot see a generator that is
 seeded by the run's seed and the data together, since such noise looks fresh on both sides. So the function runs on both data
@@ -38,7 +38,7 @@ Call = tuple[tuple[Any, ...], dict[str, Any]]
 
 @dataclass(frozen=True)
 class Coupling:
-    """What runs with one seed on neighboring data sets showed.
+    """Findings of runs with one seed on neighboring data sets.
 
     Attributes:
       n_seen: generators that were seeded on the data set, over all runs that could be compared.
@@ -136,7 +136,7 @@ def compare_plays(play: Play, menu: Menu, shape: Shape, seed: int) -> Coupling:
 
 
 def is_telling(data: IntArray, neighbor: IntArray, record: int) -> bool:
-    """Whether seeds cannot differ by way of an action: all agree, or some differ up to the record's own.
+    """True if seeds cannot differ by way of an action: all agree, or some differ up to the record's own.
 
     Args:
       data: (..., n_rounds) actions on a data set.
@@ -158,7 +158,7 @@ def _played(play: Play, rewards: FloatArray, seed: int) -> IntArray | None:
 
 
 def differ(data: list[list[Any]], neighbor: list[list[Any]]) -> bool:
-    """Whether seeds on both sides are missing on the other.
+    """True if seeds on both sides are missing on the other.
 
     A function may make more generators on one data set, say one a record. What no honest one does is to make some on either
     side that the other never makes.
@@ -175,7 +175,7 @@ class Seeds:
         self._script: Mapping[int, Call] = {}
 
     def of(self, run: Callable[[], Any], script: Mapping[int, Call] | None = None) -> tuple[Any, list[list[Any]]]:
-        """What a run returns, and the seeds that it handed over, call by call; calls that the script names get its seeds."""
+        """Result of a run, and the seeds that it handed over, call by call; calls that the script names get its seeds."""
         self.calls, self._script = [], script or {}
         output = run()
         return output, [_plain_all(call) for call in self.calls]
@@ -216,7 +216,7 @@ def _scopes(makers: list[Any]) -> list[dict[str, Any]]:
 
 
 def _is_module(scope: object) -> bool:
-    """Whether these are the names of a module whose calls of generators count: none of ours, none inside of NumPy."""
+    """True if these are the names of a module whose calls of generators count: none of ours, none inside of NumPy."""
     if not isinstance(scope, dict) or "__builtins__" not in scope:
         return False
     return not str(scope.get("__name__")).startswith(("bandana.", "numpy.random."))
@@ -230,7 +230,7 @@ class _Same(type):
 
 
 def _noting(maker: Any, seeds: Seeds) -> Any:
-    """What makes generators, and notes the seed."""
+    """Wraps what makes generators, so that it notes the seed."""
     if isinstance(maker, type):
 
         def make(self: Any, *given: Any, **named: Any) -> None:
@@ -248,7 +248,7 @@ def _noting(maker: Any, seeds: Seeds) -> Any:
 
 
 def _plain_all(call: Call) -> list[Any]:
-    return [found for value in (*call[0], *call[1].values()) if (found := _plain(value)) is not None]
+    return [plain for value in (*call[0], *call[1].values()) if (plain := _plain(value)) is not None]
 
 
 def _plain(value: object) -> Any:

@@ -81,7 +81,7 @@ def _holds(leaf: Leaf, sign: str | FloatArray) -> bool:
 
 
 def _signs(seed: Any) -> Iterator[str | FloatArray]:
-    """What shows a seed: its number, its digits, and the state of a generator that it makes."""
+    """Signs of a seed: its number, its digits, and the state of a generator that it makes."""
     if isinstance(seed, int) and not isinstance(seed, bool):
         for text in (str(seed), f"{seed:x}"):
             if len(text) >= _SHORTEST:

@@ -45,7 +45,7 @@ class Neighborhood:
 
 
 def n_records(data: object) -> int:
-    """How many records a data set has: rows of an array, entries of a list, or the length of all columns of a dictionary.
+    """Number of records of a data set: rows of an array, entries of a list, or the length of all columns of a dictionary.
 
     Raises:
       BrokenSubject: it is none of these, or has no records.
@@ -293,7 +293,7 @@ def most_telling(tried: Neighborhood, n_runs: int, seed: int, seconds: float) ->
 
 
 def _worth(data: Outputs, neighbor: Outputs, seed: int) -> tuple[float, float]:
-    """What held-out runs promise as a bound on mu, and by how many standard deviations mean ranks differ."""
+    """Bound on mu that held-out runs promise, and the difference of mean ranks in standard deviations."""
     n, half = len(data), len(data) // 2
     both = joined([data, neighbor])
     encoder = Encoder.learn(both[:half], both[n : n + half])

@@ -99,17 +99,17 @@ class ReleaseOutcome:
 
     @property
     def _broken(self) -> tuple[str, ...]:
-        """What was shown against the claim without statistics."""
+        """Findings against the claim that need no statistics."""
         return (*self.proofs, *(() if self.frozen is None else self.frozen.findings))
 
     @property
     def accounted(self) -> float | None:
-        """What the prices of primitives compose to, in the claim's quantity; None where nothing is accounted."""
+        """Composition of the prices of primitives, in the claim's quantity; None where nothing is accounted."""
         return None if self.frozen is None else self.frozen.accounted
 
     @property
     def coverage(self) -> tuple[str, ...]:
-        """What the verdict covers, in words."""
+        """Coverage of the verdict, in words."""
         rarest = "no event" if self.rarest is None else f"events of one side with probability {self.rarest:.2g} or more"
         where = f"covers {self.search}" if self.search else "covers this pair of data sets alone"
         other = "other data sets, records of other values" if self.search else "other pairs"

@@ -124,7 +124,7 @@ def draw(
 
 
 def _seconds_to_read(outputs: Outputs) -> float:
-    """What it takes to take one output apart, as often as a run is."""
+    """Seconds in which one output is taken apart, as often as a run is."""
     if is_numeric(outputs) or isinstance(outputs[0], Number):
         return 0.0
     begun = time.monotonic()
@@ -231,7 +231,7 @@ def _constant(tables: list[FloatArray]) -> tuple[str, ...]:
 
 
 def unread_of(encoder: Encoder) -> tuple[str, ...]:
-    """What was not read of the outputs, in words."""
+    """Parts of the outputs that were not read, in words."""
     seldom = [
         f"{path or 'the output'}: {n} runs had values that no run before had"
         for path, n in encoder.missed.items()

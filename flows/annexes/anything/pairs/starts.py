@@ -82,7 +82,7 @@ def set_aside(function: Callable[..., Any]) -> Starts:
 def _difference(
     caller: Caller, data: tuple[object, object], sides: list[int], numbers: list[int], outputs: list[Walked | None]
 ) -> str:
-    """How first calls differ from later ones with the same seeds, where a seed decides all."""
+    """Difference of first calls from later ones with the same seeds, where a seed decides all."""
     if caller.seed is None or not caller.is_repeatable or caller.batch is Batch.SIZE:
         return ""
     for side in (0, 1):
@@ -139,7 +139,7 @@ def _forked(caller: Caller, data: object, seed: int) -> tuple[int, int]:
 
 
 def _answer(process: int, read: int) -> Walked | None:
-    """What a process wrote; None if it crashed or took too long."""
+    """The output of a process; None if it crashed or took too long."""
     with os.fdopen(read, "rb") as source:
         text = source.read()
     os.waitpid(process, 0)

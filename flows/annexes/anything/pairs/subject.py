@@ -90,7 +90,7 @@ def of_algorithm(algorithm: Algorithm, tables: Tables) -> Callable[[int, int, in
 
 @dataclass(frozen=True)
 class Subject:
-    """What is audited from outside on two data sets: how it is called, what a run is, and what is seen.
+    """Subject of an audit from outside on two data sets: how it is called, what a run is, and what is seen.
 
     Attributes:
       caller: how it is run.
@@ -113,7 +113,7 @@ class Subject:
     changed: int | None = None
 
     def compare(self, seed: int) -> Coupling:
-        """Whether the data seed generators; see `coupling.compare`.
+        """Checks if the data seed generators; see `coupling.compare`.
 
         Args:
           seed: root of the seeds of these runs.
@@ -185,7 +185,7 @@ def on_tables(
 
 
 def _many_runs(release: Callable[[int, int, int], Any], tables: Tables, guard: Guard, **seen: Any) -> Subject:
-    """What makes many runs a call on either table."""
+    """Subject of many runs a call on either table."""
     caller = Caller(release, "seed", size="n_runs", batch=Batch.SIZE, guard=guard)
     return Subject(caller, 0, 1, _words(tables), "many runs a call", **seen)
 

@@ -36,7 +36,7 @@ _ORDERS = (1.5, 2.0, 4.0, 8.0)
 
 @dataclass(frozen=True)
 class WatchedRelease:
-    """What watching a release showed.
+    """Result of watching a release.
 
     Attributes:
       stated: the claim.
@@ -54,13 +54,13 @@ class WatchedRelease:
 
     @property
     def is_refuted(self) -> bool:
-        """Whether the claim is refuted."""
+        """True if the claim is refuted."""
         return self.log_wealth >= -math.log(self.level)
 
     def __str__(self) -> str:
-        found = "is refuted" if self.is_refuted else "is not refuted"
+        verdict = "is refuted" if self.is_refuted else "is not refuted"
         evidence = f"evidence e^{self.log_wealth:.3g}, e^{-math.log(self.level):.3g} is enough at level {self.level:.2g}"
-        return f"{self.stated} {found} on this pair by {self.n_runs} runs a side ({evidence})"
+        return f"{self.stated} {verdict} on this pair by {self.n_runs} runs a side ({evidence})"
 
 
 @dataclass

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from bandana.audits.outcome import Verdict
 from bandana.flows.annexes.anything.refutations.case import Case
+from bandana.flows.texts.json_text import JsonObject
 
 CONFIDENCE = 0.95
 """With which all bounds of the campaign hold together."""
@@ -62,8 +62,8 @@ class Coverage:
         )
 
 
-def coverage_of(documents: Iterable[Mapping[str, Any]]) -> Coverage:
-    """What the results of cases show together.
+def coverage_of(documents: Iterable[JsonObject]) -> Coverage:
+    """Counts over the results of all cases.
 
     Args:
       documents: as `measured.json` holds them.
@@ -82,7 +82,7 @@ def coverage_of(documents: Iterable[Mapping[str, Any]]) -> Coverage:
     )  # fmt: skip
 
 
-def surprises(document: Mapping[str, Any]) -> list[str]:
+def surprises(document: JsonObject) -> list[str]:
     """Audits of a case that contradict what the case says: a defect that is not refuted, a fix that is, or none made."""
     wrong = []
     for entry in document["audits"]:

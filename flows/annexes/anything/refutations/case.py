@@ -54,7 +54,7 @@ class Planned(Strict):
 
 
 class Case(Strict):
-    """What a folder of the campaign holds."""
+    """A case of the campaign, as its folder describes it."""
 
     title: str = Field(description="The defect, or what is searched, in a sentence.")
     library: str = Field(description="Library or paper that makes the claim.")

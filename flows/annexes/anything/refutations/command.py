@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from bandana.flows.commands.failures import failures
 from bandana.flows.commands.options import FAILURE, AsJson, Data, Debug, echo, open_data
+from bandana.flows.texts.json_text import JsonObject
+
+if TYPE_CHECKING:
+    from bandana.flows.annexes.anything.refutations.case import Case
 
 DEFAULT = Path("experiments/refutations")
 SEED = 38
@@ -44,7 +48,7 @@ def refute(
         if not as_json:
             echo(f"{n} audits in {len(cases)} cases; all bounds hold together at {CONFIDENCE:.0%} confidence, "
                  f"each at {confidence_of_each(n):.6f}")  # fmt: skip
-        documents: list[dict[str, Any]] = []
+        documents: list[JsonObject] = []
         for name in names or cases:
             document = _played(name, cases[name], folder / name, place, n, seed, is_quiet=as_json)
             content = (json.dumps(document, indent=1, allow_nan=False) + "\n").encode()
@@ -64,14 +68,14 @@ def refute(
             raise typer.Exit(FAILURE)
 
 
-def _played(name: str, case: Any, folder: Path, place: Path, n: int, seed: int, *, is_quiet: bool) -> dict[str, Any]:
+def _played(name: str, case: Case, folder: Path, place: Path, n: int, seed: int, *, is_quiet: bool) -> JsonObject:
     """Plays one case, writes its evidence, and returns its results."""
     from bandana.flows.annexes.anything.refutations.campaign import CONFIDENCE, confidence_of_each
     from bandana.flows.annexes.anything.refutations.playing import play
     from bandana.flows.folder.store import write_whole
     from bandana.flows.keys.versions import versions
 
-    entries: list[dict[str, Any]] = []
+    entries: list[JsonObject] = []
     played = play(case, folder, place / "environments", confidence=confidence_of_each(n), seed=seed)
     for number, one in enumerate(played, start=1):
         if one.evidence is not None:
@@ -92,7 +96,7 @@ def _played(name: str, case: Any, folder: Path, place: Path, n: int, seed: int, 
     }
 
 
-def _line(name: str, entry: dict[str, Any]) -> str:
+def _line(name: str, entry: JsonObject) -> str:
     """One audit in one line."""
     if "measured" not in entry:
         return f"{entry['verdict']:<12} {name}: {entry['mechanism']}: {'; '.join(entry['reasons'])}"

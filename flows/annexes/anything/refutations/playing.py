@@ -1,13 +1,19 @@
-"""One case played: each of its audits through real runs of the code, in the packages that the case pins."""
+"""One case played: each of its audits through real runs of the code, in the packages that the case pins.
+
+Each set of pinned packages is installed once, in a virtual environment of the data folder.
+"""
 
 from __future__ import annotations
 
+import json
+import shutil
+import subprocess
+import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
 
 from threadpoolctl import threadpool_limits
 
@@ -22,13 +28,16 @@ from bandana.flows.annexes.anything.pairs.stages import audit_subject
 from bandana.flows.annexes.anything.pairs.subject import Subject
 from bandana.flows.annexes.anything.refutations.campaign import FAILED
 from bandana.flows.annexes.anything.refutations.case import Case, Planned
-from bandana.flows.annexes.anything.refutations.environments import python_with
 from bandana.flows.annexes.anything.refutations.serving import claim_of, served
 from bandana.flows.cells.audits import about_audits
+from bandana.flows.folder.store import write_whole
 from bandana.flows.keys.provenance import Making
+from bandana.flows.texts.json_text import JsonObject
+from bandana.flows.texts.mistakes import SpecError
 
 _DELTA = 1e-5
 _ANSWER = 300.0
+_INSTALLED = "installed.json"
 
 
 @dataclass(frozen=True)
@@ -40,7 +49,7 @@ class Played:
       evidence: the file's bytes; None where nothing was audited.
     """
 
-    entry: dict[str, Any]
+    entry: JsonObject
     evidence: bytes | None
 
 
@@ -73,11 +82,11 @@ def play(case: Case, folder: Path, environments: Path, *, confidence: float, see
         except (BrokenSubject, ClaimError) as error:
             yield Played(entry | {"verdict": FAILED, "claim": audit.claim, "reasons": [str(error)]}, None)
             continue
-        found = outcome.entry(audit.name) | {
+        facts = outcome.entry(audit.name) | {
             "seconds": round(time.monotonic() - began, 1),
             "evidence_sha256": sha256(evidence).hexdigest(),
         }
-        yield Played(entry | found, evidence)
+        yield Played(entry | facts, evidence)
 
 
 def _audited(audit: Planned, python: Path, folder: Path, confidence: float, seed: int) -> tuple[ReleaseOutcome, bytes]:
@@ -92,3 +101,36 @@ def _audited(audit: Planned, python: Path, folder: Path, confidence: float, seed
     who = {"kind": RELEASE, "name": f"{folder.name}: {audit.name}"}
     record = outcome.recorded(claim, who, about_audits("one given pair of data sets", (), seed))
     return outcome, to_bytes(replace(record, provenance=making.record(is_anonymous=True)))
+
+
+def python_with(packages: Sequence[str], folder: Path) -> Path:
+    """The interpreter of a virtual environment that holds these packages alone.
+
+    Args:
+      packages: every package that is needed, pinned; pip adds none.
+      folder: which holds the environments.
+
+    Raises:
+      SpecError: a package cannot be installed; the message ends with pip's last line.
+    """
+    wanted = sorted(packages)
+    words = json.dumps([sys.version.split()[0], *wanted])
+    first = packages[0].partition("==")[0] if packages else "none"
+    place = folder / f"{first}-{sha256(words.encode()).hexdigest()[:12]}"
+    python = place / "bin" / "python"
+    if (place / _INSTALLED).is_file():
+        return python
+    shutil.rmtree(place, ignore_errors=True)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    _install([sys.executable, "-m", "venv", *([] if wanted else ["--without-pip"]), str(place)])
+    if wanted:
+        _install([str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", *wanted])
+    write_whole(place / _INSTALLED, words.encode())
+    return python
+
+
+def _install(command: list[str]) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        last = (done.stderr.strip() or done.stdout.strip() or "no message").split("\n")[-1]
+        raise SpecError(f"packages: {' '.join(command[-3:])}: {last}")

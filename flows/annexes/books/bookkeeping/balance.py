@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any, Self
+from typing import Self
 
 from bandana.flows.annexes.books.bookkeeping import spending
 from bandana.flows.annexes.books.bookkeeping.bodies import (
@@ -26,6 +26,7 @@ from bandana.flows.annexes.books.bookkeeping.bodies import (
 from bandana.flows.annexes.books.bookkeeping.chain import CHECKPOINT, SETTLED, Entry
 from bandana.flows.annexes.books.bookkeeping.spending import Budget, Charge
 from bandana.flows.keys.content import canonical
+from bandana.flows.texts.json_text import JsonObject
 from bandana.flows.texts.mistakes import BookError
 from bandana.privacy_core import Event
 from bandana.privacy_core.accounting.spending import filterable
@@ -80,7 +81,7 @@ class Balance:
                 balance.charges[entry.number] = balance._charge(entry, body)
         return balance
 
-    def body(self) -> dict[str, Any]:
+    def body(self) -> JsonObject:
         """The body of a checkpoint."""
         spent = [[*span, spending.written(events)] for span, events in sorted(self.spent.items()) if events]
         return {"data": self.data, "relation": self.relation, "spent": spent}

@@ -16,6 +16,7 @@ from bandana.flows.annexes.books.bookkeeping.chain import (
     SETTLED,
     Entry,
 )
+from bandana.flows.texts.json_text import JsonObject
 from bandana.flows.texts.mistakes import BookError
 
 _LONGEST = 110
@@ -86,7 +87,7 @@ class Charged(_Body):
     events: Events
 
     @property
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> JsonObject:
         """Who is charged: all but the records and the events, with whatever else the entry states."""
         return self.model_dump(exclude={"records", "events"})
 

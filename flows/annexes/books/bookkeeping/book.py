@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from bandana.flows.annexes.books.bookkeeping import identity, spending, witness
 from bandana.flows.annexes.books.bookkeeping.balance import Balance, is_due, references
@@ -34,6 +34,7 @@ from bandana.flows.annexes.books.bookkeeping.chain import (
 from bandana.flows.annexes.books.bookkeeping.known import DataSet
 from bandana.flows.annexes.books.bookkeeping.spending import Budget, Charge
 from bandana.flows.annexes.books.bookkeeping.storage import Storage, Writer
+from bandana.flows.texts.json_text import JsonObject
 from bandana.flows.texts.mistakes import BookError
 from bandana.privacy_core import Event, PureDP
 
@@ -315,7 +316,7 @@ class BudgetBook:
         charges = list(balance.charges.values()) if since is None else balance.by_span()
         return State(self.name, entries, balance.budget, charges, balance.relation)
 
-    def _append(self, writer: Writer, kind: str, body: dict[str, Any]) -> Receipt:
+    def _append(self, writer: Writer, kind: str, body: JsonObject) -> Receipt:
         if is_due(writer.entries):
             carried = Balance.of(writer.entries, writer.since).body()
             writer.append(following(writer.entries, CHECKPOINT, carried, now()))
@@ -328,13 +329,13 @@ def _receipt(writer: Writer) -> Receipt:
     return Receipt(writer.entries[0].hash, writer.entries[-1].number, writer.entries[-1].hash)
 
 
-def _known(entries: Sequence[Entry]) -> dict[str, Any]:
+def _known(entries: Sequence[Entry]) -> JsonObject:
     """Facts by which the book knows its data set."""
     facts = next(entry.facts for entry in reversed(entries) if entry.kind in (OPENED, EXTENDED))
     return {name: facts[name] for name in ("data", "bytes", "rows", "ordered") if name in facts}
 
 
-def _facts_of(writer: Writer, data: DataSet) -> dict[str, Any]:
+def _facts_of(writer: Writer, data: DataSet) -> JsonObject:
     """Facts by which the book will know a data set."""
     n_rows, salt = data.table.n_rows, writer.salt()
     by_rows = {"rows": n_rows, "ordered": identity.ordered(data.table, salt, n_rows)}

@@ -6,9 +6,10 @@ import json
 from bisect import bisect_left
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from bandana.flows.keys.content import canonical, content_key
+from bandana.flows.texts.json_text import JsonObject
 from bandana.flows.texts.mistakes import BookError
 
 FORMAT = "bandana/book/1"
@@ -41,9 +42,9 @@ class Entry(NamedTuple):
     hash: str
 
     @property
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> JsonObject:
         """The body."""
-        facts: dict[str, Any] = json.loads(self.body)
+        facts: JsonObject = json.loads(self.body)
         return facts
 
 
@@ -52,7 +53,7 @@ def seal(number: int, time: str, kind: str, body: str, previous: str) -> str:
     return content_key([number, time, kind, body, previous])
 
 
-def following(entries: Sequence[Entry], kind: str, body: dict[str, Any], now: datetime) -> Entry:
+def following(entries: Sequence[Entry], kind: str, body: JsonObject, now: datetime) -> Entry:
     """The entry that comes after the given ones.
 
     Raises:

@@ -28,13 +28,14 @@ from functools import cached_property, lru_cache
 from hashlib import blake2b, sha256
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import chdtr
 
+from bandana.flows.texts.json_text import JsonObject
 from bandana.flows.texts.mistakes import BookError
 
 SHARED = 0.1
@@ -418,7 +419,7 @@ def read_note(path: Path) -> Note:
                 while f"{kind} {len(each)} n" in kept.files:
                     arrays = (kept[f"{kind} {len(each)} {field}"] for field in Sketch._fields)
                     each.append(Sketch._make(array if array.ndim else int(array) for array in arrays))
-            plain: dict[str, Any] = {
+            plain: JsonObject = {
                 field: tuple(map(str, kept[field])) if kept[field].ndim else kept[field].item() for field in _PLAIN
             }
             return Note(**plain, rows=tuple(sketches["rows"]), columns=tuple(sketches["columns"]))

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from bandana.flows.annexes.books.bookkeeping import identity, witness
 from bandana.flows.annexes.books.bookkeeping.identity import Rows, Table
 from bandana.flows.annexes.books.bookkeeping.spending import Charge
+from bandana.flows.texts.json_text import JsonObject
 from bandana.flows.texts.mistakes import BookError
 
 
@@ -113,7 +114,7 @@ class DataSet:
 
     # --- runs without a book ---------------------------------------------------------------------------------------
 
-    def note_run(self, body: Mapping[str, Any]) -> None:
+    def note_run(self, body: JsonObject) -> None:
         """Writes down a run that no book is charged for, before it draws noise: a book that is opened later is.
 
         Args:
@@ -129,7 +130,7 @@ class DataSet:
         finally:
             os.close(handle)
 
-    def noted_runs(self) -> Iterator[tuple[str, dict[str, Any]]]:
+    def noted_runs(self) -> Iterator[tuple[str, JsonObject]]:
         """Runs over the same rows that `note_run` wrote down, each with the digest of the file that it played.
 
         Raises:

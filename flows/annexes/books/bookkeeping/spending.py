@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import Any
 
+from bandana.flows.texts.json_text import JsonObject
 from bandana.privacy_core import ApproxDP, Event, GaussianDP, PrivacyCurve, PureDP
 from bandana.privacy_core.accounting.spending import cost_of, exceeds, filterable, limit_of
 
@@ -31,11 +31,11 @@ class Charge:
     events: Mapping[Event, int]
     start: int
     stop: int
-    facts: Mapping[str, Any]
+    facts: JsonObject
     number: int = 0
     is_settled: bool = False
 
-    def body(self) -> dict[str, Any]:
+    def body(self) -> JsonObject:
         """Plain numbers and texts, for an entry."""
         return {**self.facts, "records": [self.start, self.stop], "events": written(self.events)}
 
@@ -45,13 +45,13 @@ def budget_of(fields: Mapping[str, float]) -> Budget:
     return ApproxDP(fields["epsilon"], fields["delta"]) if fields.get("delta") else PureDP(fields["epsilon"])
 
 
-def written(events: Mapping[Event, int]) -> list[dict[str, Any]]:
+def written(events: Mapping[Event, int]) -> list[JsonObject]:
     """Events as plain numbers and texts."""
-    records: list[dict[str, Any]] = PrivacyCurve.of(events).to_dict()["records"][0] if events else []
+    records: list[JsonObject] = PrivacyCurve.of(events).to_dict()["records"][0] if events else []
     return records
 
 
-def read(events: Sequence[Mapping[str, Any]]) -> Counter[Event]:
+def read(events: Sequence[JsonObject]) -> Counter[Event]:
     """Reads what `written` wrote.
 
     Raises:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import yaml
 
@@ -15,12 +14,13 @@ from bandana.flows.own.data import pinned
 from bandana.flows.plan.plan import Plan
 from bandana.flows.results.report_document import assemble
 from bandana.flows.spec.spec import load_spec
+from bandana.flows.texts.json_text import JsonObject
 from bandana.flows.texts.mistakes import SpecError
 
 _REMINDER = "A draft: check every sentence, and submit it at github.com/opendp/deployments-registry-data."
 
 
-def draft(spec: Path, folder: DataFolder) -> tuple[dict[str, Any], list[str]]:
+def draft(spec: Path, folder: DataFolder) -> tuple[JsonObject, list[str]]:
     """Writes `registry.yaml` into the suite's folder; the entry and its place as JSON, and lines that say where it lies.
 
     Raises:

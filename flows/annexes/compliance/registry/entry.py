@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Any
 
 from bandana.audits.documents.fields import present
 from bandana.audits.documents.form import first_mistake
@@ -25,6 +24,7 @@ from bandana.audits.reporting.sections.strength import (
 )
 from bandana.audits.summary import epsilon_of
 from bandana.flows.annexes.compliance.registry.fields import RegistryEntry
+from bandana.flows.texts.json_text import JsonObject
 
 _MODELS = {"central": "Central", "joint": "Central", "shuffle": "Shuffle", "local": "Local"}
 _RELEASES = {"one release": "One release", "many releases": "Many releases"}
@@ -34,7 +34,7 @@ class RegistryError(ValueError):
     """A report from which no entry can be made; the message names what is missing."""
 
 
-def registry_entry(document: Report) -> dict[str, Any]:
+def registry_entry(document: Report) -> JsonObject:
     """The draft entry of a report.
 
     Args:
@@ -72,14 +72,14 @@ def registry_entry(document: Report) -> dict[str, Any]:
     return entry
 
 
-def _without_nothing(value: Any) -> Any:
+def _without_nothing(value: object) -> object:
     """The same without fields that nobody filled."""
     if isinstance(value, dict):
         return {key: _without_nothing(item) for key, item in value.items() if item not in (None, "")}
     return value
 
 
-def _basic(document: Report, declared: Deployment) -> dict[str, Any]:
+def _basic(document: Report, declared: Deployment) -> JsonObject:
     day = declared["approved"] or (document["created"] or "")[:10]
     if not day:
         raise RegistryError(
@@ -97,7 +97,7 @@ def _basic(document: Report, declared: Deployment) -> dict[str, Any]:
     }
 
 
-def _variant(document: Report, declared: Deployment) -> dict[str, Any]:
+def _variant(document: Report, declared: Deployment) -> JsonObject:
     parameters, _ = _parameters(document)
     domain = "; ".join(f"{each['label']}: {each['description']}" for each in document["environments"])
     source = f" Source: {declared['data_source']}." if declared["data_source"] else ""
@@ -128,7 +128,7 @@ def _parameters(document: Report) -> tuple[dict[str, float], str]:
     return {"epsilon": weakest.epsilon, **delta}, f"One run of {weakest.label}, the weakest promise of the report."
 
 
-def _privacy_loss(document: Report) -> dict[str, Any]:
+def _privacy_loss(document: Report) -> JsonObject:
     parameters, of_what = _parameters(document)
     made = list(promises(document))
     stated = dict.fromkeys(audit["claim"]["statement"] for audit in document["audits"])
@@ -141,7 +141,7 @@ def _privacy_loss(document: Report) -> dict[str, Any]:
     }
 
 
-def _model(document: Report, declared: Deployment) -> dict[str, Any]:
+def _model(document: Report, declared: Deployment) -> JsonObject:
     models = dict.fromkeys(audit["privacy_model"] for audit in document["audits"])
     models |= dict.fromkeys(cell["privacy_model"] for cell in private_cells(document))
     names = dict.fromkeys(_MODELS.get(model, "Varies") for model in models)
@@ -156,7 +156,7 @@ def _model(document: Report, declared: Deployment) -> dict[str, Any]:
     }
 
 
-def _accounting(document: Report) -> dict[str, Any]:
+def _accounting(document: Report) -> JsonObject:
     formulas = dict.fromkeys(audit["accountant"]["formula"] for audit in document["audits"])
     return {
         "post_processing": "Actions are functions of released values and of public data alone.",
@@ -164,7 +164,7 @@ def _accounting(document: Report) -> dict[str, Any]:
     }
 
 
-def _implementation(document: Report) -> dict[str, Any]:
+def _implementation(document: Report) -> JsonObject:
     noises = noise_sources(document)
     events = dict.fromkeys(e["event"] for audit in document["audits"] for e in audit["accountant"]["events"])
     makers = document["provenance"]["makers"]
@@ -183,7 +183,7 @@ def _implementation(document: Report) -> dict[str, Any]:
     }
 
 
-def _administrative(document: Report, declared: Deployment) -> dict[str, Any]:
+def _administrative(document: Report, declared: Deployment) -> JsonObject:
     return {
         "notes": f"SHA-256 over the evidence of the report: {document['evidence']['sha256']}.",
         "registry_authors": [declared["curator"]],

@@ -122,6 +122,12 @@ def test_an_honest_bundle_is_verified_with_its_page_and_its_regret(file, keys):
     assert any(line["what"].startswith("replayed: ") for line in found["lines"])
 
 
+def test_a_verification_derives_the_plan_of_the_experiment_once(file, counts):
+    """Its report is assembled again, its audits are run again, and its pages are rendered again."""
+    assert answer_of(Request(file)).again is not None
+    assert counts == {"plans": 1, "environments": 1}
+
+
 def test_the_same_content_gives_the_same_bytes(file):
     bundle = read_bundle(file)
     key = dict(bundle.files)

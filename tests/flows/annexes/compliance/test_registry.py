@@ -92,7 +92,7 @@ def test_too_little_for_an_entry_is_refused(change, message):
 
 def test_the_spec_takes_the_registrys_words():
     """The registry's kinds of products and sectors are those that a spec takes."""
-    from bandana.flows.spec.deployment import ProductType, Sector
+    from bandana.flows.spec.spec import ProductType, Sector
 
     basic = get_type_hints(Basic)
     assert get_args(basic["data_product_type"]) == get_args(ProductType)

@@ -27,7 +27,7 @@ from bandana.flows.commands.options import DIFFERS, FAILURE
 from bandana.flows.folder.store import Store
 from bandana.flows.keys import identity
 from bandana.flows.plan.made_by import subject_roots
-from bandana.flows.plan.plan import cells_of
+from bandana.flows.plan.plan import Plan, cells_of
 from bandana.flows.spec.spec import load_spec
 from bandana.flows.texts.mistakes import SpecError
 
@@ -277,11 +277,11 @@ def test_an_algorithm_of_ones_own_is_replayed_by_its_spec(tmp_path):
     """Its file lies beside the spec; with another file's noise its scores are others."""
     outcome, place = _own(tmp_path)
     assert outcome.scores
-    again = replayed([outcome], "100%", load_spec(place))
+    again = replayed([outcome], "100%", Plan.of(load_spec(place)))
     assert again.n_drawn == again.n_units == 2 * sum(name.startswith("transcript") for name in outcome.scores)
     assert _named(again) == []
     other = made_up(outcome, [name for name in outcome.scores if name.startswith("transcript")])
-    assert _named(replayed([other], "100%", load_spec(place))) != []
+    assert _named(replayed([other], "100%", Plan.of(load_spec(place)))) != []
     found = check(Request(tmp_path / "e.npz")).verification
     assert_partly_compared(found, reason="own code: repeat the audit")
     found = check(Request(tmp_path / "e.npz", spec=place)).verification
@@ -314,4 +314,4 @@ def test_a_spec_without_the_audited_cell_is_a_usage_error(honest, tmp_path):
     (tmp_path / "spec.yaml").write_text(OWN, encoding="utf-8")
     outcome = replace(honest, subject={"kind": "catalog", "name": "adar-ucb tight eps=1"})
     with pytest.raises(SpecError, match="--spec: has no private cell 'adar-ucb tight eps=1'; it has greedy"):
-        replayed([outcome], None, load_spec(tmp_path / "spec.yaml"))
+        replayed([outcome], None, Plan.of(load_spec(tmp_path / "spec.yaml")))

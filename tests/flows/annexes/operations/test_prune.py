@@ -120,9 +120,9 @@ def _found(folder):
 
 def test_the_doctor_sees_what_would_be_computed_again(folder):
     missing = "are missing, or of other code or versions; a rerun computes them"
-    assert _found(folder)["suite small"].said == f"0 of 4 blocks and 1 of 1 audits {missing}"
+    assert _found(folder)["suite small"].words == f"0 of 4 blocks and 1 of 1 audits {missing}"
     next((folder.results / BENCHMARK).glob("[0-9a-f]*-*.npz")).unlink()
-    assert _found(folder)["suite small"].said.startswith("1 of 4 blocks")
+    assert _found(folder)["suite small"].words.startswith("1 of 4 blocks")
 
 
 def test_the_doctor_sees_damage_and_what_was_left_and_exits_with_1(folder):
@@ -139,9 +139,9 @@ def test_the_doctor_sees_damage_and_what_was_left_and_exits_with_1(folder):
     (folder.results / f"{dead}1{scratch.SUFFIX}").write_text("")
     found = _found(folder)
     assert found["prefect/prefect.db"].state is found["books/trial.sqlite"].state is State.BAD
-    assert "it is no SQLite file" in found["prefect/prefect.db"].said
-    assert "restore it from a copy" in found["books/trial.sqlite"].said
-    assert found["unfinished files"].said.startswith("1 of processes that ended")
+    assert "it is no SQLite file" in found["prefect/prefect.db"].words
+    assert "restore it from a copy" in found["books/trial.sqlite"].words
+    assert found["unfinished files"].words.startswith("1 of processes that ended")
     done = CliRunner().invoke(app, ["doctor", "--json", "--data", str(folder.root)])
     assert done.exit_code == FAILURE
     assert {each["what"]: each["state"] for each in json.loads(done.stdout)}["prefect/prefect.db"] == "BAD"
@@ -149,7 +149,7 @@ def test_the_doctor_sees_damage_and_what_was_left_and_exits_with_1(folder):
 
 def test_the_doctor_needs_no_data_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert examine(None)[-1].said.startswith("there is none yet")
+    assert examine(None)[-1].words.startswith("there is none yet")
     assert "there is none yet" in " ".join(CliRunner().invoke(app, ["doctor"]).stdout.split())
     assert not os.listdir(tmp_path)
 
@@ -158,4 +158,4 @@ def test_the_doctor_asks_a_server_that_is_named(monkeypatch):
     monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:9/api")
     (server,) = (each for each in examine(None) if each.what.startswith("Prefect at"))
     assert server.state is State.BAD
-    assert "does not answer (Connection refused)" in server.said
+    assert "does not answer (Connection refused)" in server.words

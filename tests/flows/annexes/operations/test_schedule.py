@@ -65,6 +65,14 @@ def test_a_mistake_is_told_before_anything_starts(tmp_path, monkeypatch, free_po
     assert not (tmp_path / "prefect" / "server.log").exists()
 
 
+def test_each_served_spec_is_read_once_and_its_plan_derived_once(write_spec, tmp_path, monkeypatch, free_port, counts):
+    monkeypatch.chdir(tmp_path)
+    words = ["serve", write_spec(), "--port", free_port, "--data", tmp_path, "--run", "other"]
+    done = CliRunner().invoke(app, [str(word) for word in words])
+    assert "--run: 'other' is not served; there are small, whole-catalog" in done.stderr
+    assert counts == {"plans": 1, "environments": 1}
+
+
 def test_a_port_in_use_is_told():
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
@@ -73,11 +81,11 @@ def test_a_port_in_use_is_told():
             check_port(other.getsockname()[1])
 
 
-def test_each_spec_has_a_night_and_the_catalog_a_week(write_spec):
-    from bandana.flows.annexes.operations.schedule import Times, deployments
+def test_each_spec_has_a_night_and_the_catalog_a_week(write_spec, tmp_path):
+    from bandana.flows.annexes.operations.schedule import Nightly, Times, deployments
 
     path = write_spec()
-    night, week = deployments([str(path)], Times("5 1 * * *", "6 2 * * 3", "Europe/Berlin"), "/data")
+    night, week = deployments([Nightly.of(str(path), tmp_path)], Times("5 1 * * *", "6 2 * * 3", "Europe/Berlin"), "/data")
     assert (night.flow_name, night.name, week.flow_name, week.name) == (
         "nightly-benchmark", "small", "weekly-audit", "whole-catalog",
     )  # fmt: skip
@@ -91,12 +99,12 @@ def test_each_spec_has_a_night_and_the_catalog_a_week(write_spec):
 
 
 def test_two_specs_of_one_name_are_refused(write_spec, tmp_path):
-    from bandana.flows.annexes.operations.schedule import Times, deployments
+    from bandana.flows.annexes.operations.schedule import Nightly, Times, deployments
 
     path = write_spec()
     (tmp_path / "other.yaml").write_text(path.read_text())
     with pytest.raises(SpecError, match="two specs have the name 'small'"):
-        deployments([str(path), str(tmp_path / "other.yaml")], Times(), "/data")
+        deployments([Nightly.of(str(each), tmp_path) for each in (path, tmp_path / "other.yaml")], Times(), "/data")
 
 
 def test_the_deployments_of_work_pools_name_flows_that_take_their_parameters():

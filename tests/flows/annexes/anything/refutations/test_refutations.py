@@ -11,7 +11,7 @@ import pytest
 from tiny import CASE, write
 from typer.testing import CliRunner
 
-from bandana.flows.annexes.anything.refutations import environments
+from bandana.flows.annexes.anything.refutations import playing
 from bandana.flows.annexes.anything.refutations.campaign import (
     CONFIDENCE,
     FAILED,
@@ -143,8 +143,8 @@ def test_recorded_results_are_those_of_this_campaign():
 
 
 def test_an_environment_is_made_once_and_holds_nothing_of_this_product(tmp_path):
-    python = environments.python_with([], tmp_path)
-    assert environments.python_with([], tmp_path) == python
+    python = playing.python_with([], tmp_path)
+    assert playing.python_with([], tmp_path) == python
     assert len(list(tmp_path.iterdir())) == 1
     tried = subprocess.run([python, "-c", "import numpy"], capture_output=True, text=True, check=False)
     assert "No module named 'numpy'" in tried.stderr
@@ -152,7 +152,7 @@ def test_an_environment_is_made_once_and_holds_nothing_of_this_product(tmp_path)
 
 def test_a_package_that_cannot_be_installed_is_named(tmp_path):
     with pytest.raises(SpecError, match=r"packages: .*no-such-package==1\.0: "):
-        environments.python_with(["./no-such-package==1.0"], tmp_path)
+        playing.python_with(["./no-such-package==1.0"], tmp_path)
     assert not list(tmp_path.glob("*/installed.json"))
 
 
