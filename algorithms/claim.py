@@ -17,6 +17,9 @@ from bandana.privacy_core import (
     TrustModel,
 )
 
+ALL_ACTIONS, THE_OUTPUT = "all actions", "the output"
+"""Subjects of the claims that users write: on an algorithm, and on a release."""
+
 
 @dataclass(frozen=True)
 class Claim:
@@ -25,22 +28,30 @@ class Claim:
     Attributes:
       stated: the promise in the source's own definition.
       gaussian: the same as GDP: the audit holds its measurement against this.
-      statement: in words.
+      covers: what it is on, such as "all actions".
       theorem: where it is printed.
       source: the publication.
       relation: which data sets are neighbors.
       trust: who sees the data.
       unit: what one record is.
+      assumption: under which the statement names it as GDP; empty where it does not.
     """
 
     stated: Guarantee
     gaussian: GaussianDP
-    statement: str
+    covers: str
     theorem: str
     source: str
     relation: Relation
     trust: TrustModel
     unit: str
+    assumption: str = ""
+
+    @property
+    def statement(self) -> str:
+        """The promise in words."""
+        verb = "is" if self.covers == THE_OUTPUT else "are"
+        return f"{self.covers} {verb} {self.stated}" + (f"; {self.assumption}" if self.assumption else "")
 
     def epsilon_at(self, delta: float) -> float:
         """Epsilon at delta: of pure DP its own, as that of the Gaussian DP which follows from it is larger."""
@@ -48,7 +59,7 @@ class Claim:
 
 
 def claim_of(privacy: Guarantee, whose: str, theorem: str, source: str, unit: str) -> Claim:
-    """A claim about the settings' privacy, its statement in the words of the guarantee.
+    """A claim about the settings' privacy.
 
     Args:
       privacy: the promise, with its relation and trust model.
@@ -67,8 +78,7 @@ def claim_of(privacy: Guarantee, whose: str, theorem: str, source: str, unit: st
             gaussian = GaussianDP.from_renyi(2.0, 2 * privacy.rho, **scope)
         case _:
             gaussian = privacy.gdp()
-    statement = f"{whose} are {privacy}"
-    return Claim(privacy, gaussian, statement, theorem, source, privacy.relation, privacy.trust, unit)
+    return Claim(privacy, gaussian, whose, theorem, source, privacy.relation, privacy.trust, unit)
 
 
 USER_UNIT = "all records of one user"
@@ -113,6 +123,5 @@ def for_users(claim: Claim, privacy: Guarantee, users: Participation) -> Claim:
       users: which records may be one user's.
     """
     stated = replace(privacy, relation=Relation.USER, trust=claim.trust)
-    whose = claim.statement.partition(" are ")[0]
     theorem = f"{claim.theorem}; for {users}"
-    return claim_of(stated, whose, theorem, claim.source, USER_UNIT)
+    return claim_of(stated, claim.covers, theorem, claim.source, USER_UNIT)

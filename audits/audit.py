@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 
 from bandana.audits.faults.fault import Control
-from bandana.audits.outcome import DETERMINISTIC, NOISE, SAMPLING, Effort, Outcome, TriedControl
+from bandana.audits.outcome import DETERMINISTIC, NOISE, SAMPLING, Effort, Outcome, Setup, TriedControl
 from bandana.audits.searches.deterministic import Deterministic
 from bandana.audits.searches.noise import Noise
 from bandana.audits.searches.request import Finding, Request, Search
@@ -26,7 +26,7 @@ def audit(
     *,
     at_test_budget: Trial | None = None,
     subject: Mapping[str, str] | None = None,
-    about: Mapping[str, str] | None = None,
+    about: Setup | None = None,
     caveats: tuple[str, ...] = (),
     recall: Recall = lambda planted, make: make(),
 ) -> Outcome:
@@ -47,12 +47,12 @@ def audit(
       effort: replays, confidence and examples.
       at_test_budget: the same algorithm at a budget of about mu = 1.
       subject: kind, name and source of the algorithm.
-      about: table, seeds, noise source, code: what a reader needs to repeat the audit.
+      about: what a reader needs to repeat the audit.
       caveats: what is known to leave the outcome without meaning, in words.
       recall: answers with the outcome at the test budget, which several claims may have in common; by default it is made.
     """
     share = (1 - effort.confidence) / (1 if at_test_budget is None else 2)
-    audited = Audited(trial, at_test_budget, controls, subject or {}, about or {})
+    audited = Audited(trial, at_test_budget, controls, subject or {}, about or Setup())
     controls, notes = audited.planted, audited.notes
 
     inner = None
@@ -83,6 +83,7 @@ def _examine(request: Request, controls: tuple[Control, ...]) -> Outcome:
         controls=tuple(tried),
         power=sampling.power,
         caveats=sampling.caveats,
+        no_number=sampling.no_number,
     )
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from bandana.algorithms.claim import Claim
+from bandana.algorithms.claim import ALL_ACTIONS, Claim
 from bandana.algorithms.protocol import FloatArray
 from bandana.privacy_core import ZCDP, ApproxDP, GaussianDP, Guarantee, PureDP, Relation, RenyiDP, TrustModel
 from bandana.privacy_core.checks import level, number, small_delta
@@ -94,12 +94,13 @@ def parse(
     return Claim(
         stated=stated,
         gaussian=gaussian,
-        statement=f"all actions are {stated}" + (f"; {assumption}" if assumption else ""),
+        covers=ALL_ACTIONS,
         theorem="as stated",
         source=source,
         relation=stated.relation,
         trust=stated.trust,
         unit=_UNITS[stated.relation],
+        assumption=assumption,
     )
 
 
@@ -139,7 +140,7 @@ def unit_of(relation: Relation) -> str:
 def restated(claim: Claim, stated: Guarantee) -> Claim:
     """The claim with another guarantee in place of its own, for the same neighbors and trust model."""
     stated = replace(stated, relation=claim.relation, trust=claim.trust)
-    return replace(claim, stated=stated, gaussian=as_gdp(stated)[0], statement=f"all actions are {stated}")
+    return replace(claim, stated=stated, gaussian=as_gdp(stated)[0], covers=ALL_ACTIONS, assumption="")
 
 
 def _split(text: str) -> tuple[str, dict[str, str]]:

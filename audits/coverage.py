@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-
-from bandana.audits.contents import Description
+from dataclasses import dataclass
 
 _MOST_SHOWN = 6
 
@@ -80,16 +78,3 @@ class Coverage:
             *refused,
             *unseen,
         )
-
-    def describe(self) -> dict[str, object]:
-        """The same as plain JSON; `of` reads it."""
-        stated = {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
-        return stated if self.words else {name: value for name, value in stated.items() if name != "words"}
-
-    @classmethod
-    def of(cls, stated: Description | None) -> Coverage | None:
-        """The coverage that `describe` wrote; None of None."""
-        if stated is None:
-            return None
-        lists = {name: tuple(stated.get(name, ())) for name in ("views", "records", "values", "words", "never_ran")}
-        return cls(**{**stated, **lists, "rarest": float(stated["rarest"])})

@@ -6,7 +6,7 @@ The rule reads nothing but what an evidence file keeps, so that a verdict can be
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
@@ -19,6 +19,7 @@ from bandana.audits.bounds.bound import Parameters
 from bandana.audits.claims import Quantity, as_gdp, assumes_gaussian_noise
 from bandana.audits.contents import Description
 from bandana.audits.coverage import Coverage
+from bandana.audits.neighbors.neighbor import Neighbor
 from bandana.privacy_core import (
     BoundedEvent,
     BoundedRangeEvent,
@@ -41,14 +42,12 @@ MIN_REPLAYS = 1000
 EQUAL = 1 + 1e-9
 MU = Quantity("mu")
 
-TRANSCRIPT, REPORT, ACTIONS = "transcript", "report", "actions"
-"""Views of adversaries who see every release and every action, the messages of one user, and the later actions."""
-ONE_RUN = "one_run"
-"""View of an adversary who guesses the coins of many canaries in one run."""
+View = StrEnum("View", "TRANSCRIPT REPORT ACTIONS ONE_RUN OUTPUT")
+"""Views of adversaries, who see every release and every action, the messages of one user, the later actions, many canaries
+in one run, whose coins they guess, or what a release returns."""
+TRANSCRIPT, REPORT, ACTIONS, ONE_RUN, OUTPUT = View
 GUESSED_COINS = "guessed coins"
-"""Its attack."""
-OUTPUT = "output"
-"""View of an adversary who sees what a release returns, on one pair of data sets."""
+"""Attack in the view of one run."""
 INDEPENDENT = "with equal seeds all actions are equal, whatever a reward is"
 """View of a function that ignores its rewards, as far as runs with equal seeds show."""
 DRAWN = "drawn"
@@ -159,7 +158,7 @@ class StatedBound:
     Attributes:
       view: what the adversary saw.
       attack: how it was scored.
-      neighbor: the pair of data sets.
+      neighbor: how the pair of data sets differs.
       quantity: what is bounded.
       method: name of the bound, see `bandana.audits.bounds.bound.Bound`.
       parameters: of the method.
@@ -168,9 +167,9 @@ class StatedBound:
       scores: name of the scores that it was computed from.
     """
 
-    view: str
+    view: View
     attack: str
-    neighbor: str
+    neighbor: Neighbor
     quantity: Quantity
     method: str
     parameters: Parameters
@@ -236,6 +235,35 @@ class Numbers:
     measured: float
 
 
+@dataclass(frozen=True)
+class Setup:
+    """Facts that a reader needs to repeat an audit.
+
+    Attributes:
+      table: what is replayed, in words.
+      probes: records that canaries are planted at.
+      not_planted: name of a fault that is none of this algorithm -> the searches that it is not planted for; empty: for any.
+    """
+
+    table: str = ""
+    probes: tuple[int, ...] = ()
+    seed: int = -1
+    noise_source: str = ""
+    code_sha256: str = ""
+    not_planted: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+def inequalities(numbers: Iterable[tuple[Quantity, Numbers]]) -> dict[str, bool]:
+    """The parts of claimed >= accounted >= measured of these quantities, each with whether it holds."""
+    holds = {}
+    for quantity, three in numbers:
+        if three.accounted is not None:
+            holds[f"{quantity}: claimed >= accounted"] = not three.accounted > three.claimed * EQUAL
+            holds[f"{quantity}: accounted >= measured"] = not three.measured > three.accounted * EQUAL
+        holds[f"{quantity}: claimed >= measured"] = not three.measured > three.claimed
+    return holds
+
+
 def accounted_as(quantity: Quantity, events: tuple[tuple[Event, int], ...]) -> float:
     """Sum of these events in the given quantity; 0 without events, infinite where nothing follows."""
     match quantity.name:
@@ -270,7 +298,8 @@ class Outcome:
       controls: the planted faults.
       power: the smallest factor in the main quantity that this audit would have caught with 95 % probability.
       caveats: why the audit can say nothing in favor of the claim, in words.
-      about: table, seeds, noise source, code: what a reader needs to repeat the audit.
+      no_number: view of which some scores are NaN, so that no bound was taken; None where all were numbers.
+      about: what a reader needs to repeat the audit.
       provenance: how this outcome came to be, in JSON's own types; None where that was not recorded.
       coverage: what the searches without replays tried; None where that is not known.
       at_test_budget: the same algorithm at a budget at which faults show, with the planted faults; None where the claimed
@@ -289,7 +318,8 @@ class Outcome:
     controls: tuple[TriedControl, ...]
     power: float
     caveats: tuple[str, ...] = ()
-    about: Mapping[str, str] = field(default_factory=dict)
+    no_number: View | None = None
+    about: Setup = field(default_factory=Setup)
     provenance: Description | None = None
     coverage: Coverage | None = None
     at_test_budget: Outcome | None = None
@@ -333,17 +363,6 @@ class Outcome:
             accounted = None if self.events is None else accounted_as(quantity, self.events)
             numbers[quantity] = Numbers(claimed_as(quantity, self.claim.stated, self.events), accounted, measured)
         return numbers
-
-    @property
-    def inequalities(self) -> dict[str, bool]:
-        """The parts of claimed >= accounted >= measured, each with whether it holds."""
-        holds = {}
-        for quantity, three in self.numbers.items():
-            if three.accounted is not None:
-                holds[f"{quantity}: claimed >= accounted"] = not three.accounted > three.claimed * EQUAL
-                holds[f"{quantity}: accounted >= measured"] = not three.measured > three.accounted * EQUAL
-            holds[f"{quantity}: claimed >= measured"] = not three.measured > three.claimed
-        return holds
 
     @property
     def broken(self) -> tuple[str, ...]:
@@ -405,6 +424,9 @@ class Outcome:
     @property
     def _own_caveats(self) -> list[str]:
         caveats = list(self.caveats)
+        if self.no_number is not None:
+            words = "a log density ratio, or a released value, is no number"
+            caveats.append(f"some scores of the {self.no_number} are NaN: {words}")
         sides = [side for pair in self.scores.values() for side in pair]
         if any(np.isnan(side).any() for side in sides):
             caveats.append("some scores are NaN: a bound from them means nothing")

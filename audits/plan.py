@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from bandana.audits.claims import Quantity
-from bandana.audits.outcome import ACTIONS, ONE_RUN, REPORT, TRANSCRIPT, Events, main_quantity
+from bandana.audits.outcome import ACTIONS, ONE_RUN, REPORT, TRANSCRIPT, Events, View, main_quantity
 from bandana.privacy_core import Guarantee, TrustModel
 
 _MAIN_SHARE, _DRAWN_SHARE = 0.8, 0.4
@@ -29,7 +29,7 @@ class PlannedBound:
       share: of the whole failure probability, for all pairs together.
     """
 
-    view: str
+    view: View
     quantity: Quantity
     share: float
 

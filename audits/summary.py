@@ -46,7 +46,7 @@ def summarize(outcome: Outcome, about: Mapping[str, Any]) -> Any:
             "method": "exact Gaussian DP; pure events as the GDP guarantee that they imply",
             "formula": "mu = sqrt(sum of mu_i^2) over the charges whose span holds the worst record",
             "events": [_event(event, count) for event, count in outcome.events or ()],
-            "noise_source": outcome.about.get("noise source", ""),
+            "noise_source": outcome.about.noise_source,
             "text": "Each charge carries the span of records that its exact value reads; the worst record is the one whose "
             "charges compose to the most.",
         },
@@ -54,7 +54,7 @@ def summarize(outcome: Outcome, about: Mapping[str, Any]) -> Any:
             "confidence": effort.confidence,
             "replays_per_side": effort.replays,
             "seed": effort.seed,
-            "table": outcome.about.get("table", ""),
+            "table": outcome.about.table,
             "bounds": [
                 _bound(part, bound, part is inner) for part in (outcome, inner) if part is not None for bound in part.bounds
             ],
@@ -148,9 +148,9 @@ def _bound(outcome: Outcome, bound: StatedBound, is_test: bool) -> dict[str, obj
     sizes = ((second == 0).sum(), (second == 1).sum()) if bound.view == ONE_RUN else (len(first), len(second))
     return {
         "budget": "test" if is_test else "claimed",
-        "view": bound.view,
+        "view": str(bound.view),
         "attack": bound.attack,
-        "neighbor": bound.neighbor,
+        "neighbor": str(bound.neighbor),
         "quantity": str(bound.quantity),
         "method": bound.method,
         "lower": finite(bound.lower),

@@ -10,6 +10,7 @@ from bandana.algorithms.entry import Claim
 from bandana.algorithms.environments.episodes import Table
 from bandana.algorithms.protocol import Algorithm
 from bandana.audits.faults.fault import Control
+from bandana.audits.outcome import Setup
 from bandana.privacy_core import Participation, Relation
 
 
@@ -64,7 +65,7 @@ class Audited:
       at_test_budget: at the test budget; None where there is none.
       controls: the planted faults, with those that are no faults of this algorithm.
       subject: kind, name and source of the algorithm.
-      about: table, seeds, noise source, code: what a reader needs to repeat the audit.
+      about: what a reader needs to repeat the audit.
       caveats: what is known to leave the outcome without meaning, in words.
     """
 
@@ -72,7 +73,7 @@ class Audited:
     at_test_budget: Trial | None
     controls: tuple[Control, ...]
     subject: Mapping[str, str] = field(default_factory=dict)
-    about: Mapping[str, str] = field(default_factory=dict)
+    about: Setup = field(default_factory=Setup)
     caveats: tuple[str, ...] = ()
 
     @property
@@ -81,19 +82,12 @@ class Audited:
         return tuple(control for control in self.controls if control.is_fault(self.trial.algorithm))
 
     @property
-    def notes(self) -> dict[str, str]:
-        """Notes of evidence on the audit: `about`, and which controls are no faults of this algorithm."""
-        planted = self.planted
-        if harmless := [control for control in self.controls if control not in planted]:
-            return {**self.about, NOT_PLANTED: ", ".join(_left_out(control, planted) for control in harmless)}
-        return dict(self.about)
-
-
-NOT_PLANTED = "not planted, as they are no faults here"
-
-
-def _left_out(control: Control, planted: tuple[Control, ...]) -> str:
-    """The fault's name; where it is planted for some searches only, with the others."""
-    kept = {search for other in planted if other.name == control.name for search in other.caught_by}
-    rest = [search for search in control.caught_by if search not in kept]
-    return f"{control.name} (for {', '.join(rest)})" if kept else control.name
+    def notes(self) -> Setup:
+        """`about`, with the controls that are no faults of this algorithm."""
+        planted, left_out = self.planted, dict[str, tuple[str, ...]]()
+        for control in self.controls:
+            if control not in planted:
+                kept = {search for other in planted if other.name == control.name for search in other.caught_by}
+                rest = [search for search in control.caught_by if search not in kept] if kept else []
+                left_out[control.name] = tuple(dict.fromkeys((*left_out.get(control.name, ()), *rest)))
+        return replace(self.about, not_planted=left_out)

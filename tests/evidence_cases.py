@@ -8,7 +8,7 @@ from own_cases import UNIT, example
 from bandana.algorithms.environments.tables import random_table
 from bandana.audits.claims import parse
 from bandana.audits.evidence import seal
-from bandana.audits.outcome import Effort
+from bandana.audits.outcome import Effort, Setup
 from bandana.audits.own.white_box import examine
 from bandana.audits.trial import Trial
 
@@ -18,8 +18,7 @@ SUBJECT = {"kind": "algorithm", "name": "bandit", "source sha256": "0"}
 
 
 def about(*probes):
-    seeds = "SeedSequence(1), one child per pair and side"
-    return {"table": "coins", "probes": ", ".join(map(str, probes)), "seeds": seeds, "code sha256": "0" * 64}
+    return Setup("coins", probes, 1, "seeded", "0" * 64)
 
 
 def outcome_of(name, **more):

@@ -31,7 +31,7 @@ from bandana.audits.audit import audit
 from bandana.audits.claims import parse
 from bandana.audits.faults.catalog import CONTROLS
 from bandana.audits.neighbors.pairs import canary_pairs
-from bandana.audits.outcome import SAMPLING, Effort, Outcome
+from bandana.audits.outcome import SAMPLING, Effort, Outcome, Setup
 from bandana.audits.testbeds.catalog import bed_of, bed_settings
 from bandana.audits.trial import Trial
 from bandana.flows.annex import NAMES
@@ -90,7 +90,7 @@ def transcript(entry: Entry, calibration: str | None) -> tuple[str, list[float]]
 
 def _told(outcome: Outcome) -> tuple[list[Any], list[float]]:
     """(verdict, the faults that were caught and what was bounded how; the bounds)."""
-    bounds = [(b.view, b.attack, b.neighbor, str(b.quantity), b.method) for b in outcome.bounds]
+    bounds = [(b.view, b.attack, str(b.neighbor), str(b.quantity), b.method) for b in outcome.bounds]
     caught = [(control.name, sorted(control.caught_by)) for control in outcome.controls]
     return [outcome.verdict.value, outcome.noise_finding, bounds, caught], [b.lower for b in outcome.bounds]
 
@@ -126,7 +126,7 @@ def black_box() -> tuple[list[Any], list[float]]:
     claim = parse("rdp(alpha=2, epsilon=1, relation=reward)")
     effort, menu = Effort(4000, 0.95, 1e-5, 1, 3), Menu.of(UNIT)
     screened = screened_by(_function, menu, (6, 2), claim, effort)
-    return _told(examine(_function, claim, (pair,), effort, {"kind": "function"}, {}, screened, menu))
+    return _told(examine(_function, claim, (pair,), effort, {"kind": "function"}, Setup(), screened, menu))
 
 
 def calibrations() -> list[float]:

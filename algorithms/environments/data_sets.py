@@ -6,6 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
@@ -16,6 +17,7 @@ from bandana.privacy_core import Interval
 
 GRID = 2.0**-30
 _EXACT = 2**53  # integers up to here are exact in a float
+CovariateKind = StrEnum("CovariateKind", "CONTEXTS STATES")
 
 
 @dataclass(frozen=True)
@@ -26,16 +28,26 @@ class Change:
       before: reward to any action in the data set.
       after: reward to any action in the neighbor.
       covariates: both covariates, in the short form of `DataSet.covariates_of`; None where they stay as they are.
-      words: description; empty for one that names the rewards alone.
+      kind: of the covariates; None without.
     """
 
     before: float
     after: float
     covariates: tuple[tuple[float, ...], tuple[float, ...]] | None = None
-    words: str = ""
+    kind: CovariateKind | None = None
 
     def __str__(self) -> str:
-        return self.words or f"every reward {self.before:g} becomes {self.after:g}"
+        rewards = f"every reward {self.before:g} becomes {self.after:g}"
+        if self.covariates is None or self.kind is None:
+            return rewards
+        if self.kind is CovariateKind.STATES:
+            mine, theirs = (" ".join(f"{state:g}" for state in path) for path in self.covariates)
+            shown = rewards if self.after != self.before else f"every reward {self.before:g}"
+            return f"states {mine} become {theirs}, {shown}"
+        product = sum(mine * theirs for mine, theirs in zip(*self.covariates, strict=True))
+        if not product:
+            return "every context e_0 becomes e_1"
+        return f"every context becomes one with product {product:.3g}, {rewards}"
 
 
 def most_records(reward_range: Interval, n_steps: int = 1) -> int:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bandana.algorithms.environments.data_sets import Change, DataSet, Stack
+from bandana.algorithms.environments.data_sets import Change, CovariateKind, DataSet, Stack
 from bandana.algorithms.environments.drawn import action_names
 from bandana.algorithms.environments.tables import RewardTable
 from bandana.algorithms.protocol import FloatArray, IntArray
@@ -167,10 +167,8 @@ def change_of_path(mine: tuple[float, ...], theirs: tuple[float, ...], before: f
       before: reward to any action in the data set.
       after: reward to any action in the neighbor.
     """
-    shown = (" ".join(str(state) for state in path) for path in (mine, theirs))
-    moved = f" becomes {after:g}" if after != before else ""
-    words = f"states {next(shown)} become {next(shown)}, every reward {before:g}{moved}"
-    return Change(before, after, (mine, theirs), words)
+    paths = tuple(map(float, mine)), tuple(map(float, theirs))
+    return Change(before, after, paths, CovariateKind.STATES)
 
 
 Table = RewardTable | EpisodeTable

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bandana.algorithms.environments.answers_numba import span_sums
-from bandana.algorithms.environments.data_sets import GRID, Change, DataSet, Stack
+from bandana.algorithms.environments.data_sets import GRID, Change, CovariateKind, DataSet, Stack
 from bandana.algorithms.environments.drawn import action_names
 from bandana.algorithms.protocol import FloatArray, IntArray
 from bandana.privacy_core import Interval
@@ -172,7 +172,7 @@ class ContextTable(RewardTable):
             return []
         low, high = self.reward_range.low, self.reward_range.high
         axes = np.eye(self.context_dimension)[:2]
-        changes = [Change(low, low, (tuple(axes[0]), tuple(axes[1])), "every context e_0 becomes e_1")]
+        changes = [Change(low, low, (tuple(axes[0]), tuple(axes[1])), CovariateKind.CONTEXTS)]
         for share in ((self.reward_range.width / 2) ** 2, (self.reward_range.width / 2) ** 2 / 2):
             if share >= 1:
                 continue
@@ -180,8 +180,7 @@ class ContextTable(RewardTable):
             mine, theirs = (
                 np.array([math.cos(turn), math.sin(turn)]) @ axes for turn in (math.pi / 4 - half, math.pi / 4 + half)
             )
-            words = f"every context becomes one with product {share:.3g}, every reward {low:g} becomes {high:g}"
-            changes.append(Change(low, high, (tuple(mine), tuple(theirs)), words))
+            changes.append(Change(low, high, (tuple(mine), tuple(theirs)), CovariateKind.CONTEXTS))
         return changes
 
     def contexts(self, user: IntArray) -> FloatArray:

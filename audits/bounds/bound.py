@@ -27,7 +27,7 @@ class QuantityKind(StrEnum):
     RHO = "rho"
 
 
-Parameters = Mapping[str, float]
+Parameters = Mapping[str, Any]
 """Name -> number, or truth value, that a bound takes beside scores and level."""
 
 

@@ -12,10 +12,10 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import math
 import zipfile
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -26,9 +26,8 @@ from bandana.audits import claims
 from bandana.audits.bounds import methods, one_run_methods
 from bandana.audits.claims import Quantity, text_of
 from bandana.audits.contents import Description
-from bandana.audits.coverage import Coverage
-from bandana.audits.evidence import kinds
-from bandana.audits.outcome import DETERMINISTIC, ONE_RUN, Effort, Outcome, StatedBound, TriedControl
+from bandana.audits.evidence.fields import Json, Kind, from_json, load_fields, plain, types_of
+from bandana.audits.outcome import ONE_RUN, Numbers, Outcome, StatedBound, Verdict
 from bandana.privacy_core import (
     BoundedRangeEvent,
     ConcentratedEvent,
@@ -41,26 +40,52 @@ from bandana.privacy_core import (
     ResponseEvent,
 )
 
-SCHEMA, _OLD = "bandana/evidence/3", "bandana/evidence/2"
-_RENAMED = {"flaw": "noise_finding", "doubts": "caveats"}
-_RENAMED_IN_COUNTEREXAMPLE = {
-    "told": "summary", "price": "cost", "brought": "covariates", "replaced_brought": "replaced_covariates",
-}  # fmt: skip
-"""Old names, which files of the version before hold."""
+SCHEMA = "bandana/evidence/4"
 _DIGITS, _SHOWN, _MOST_BYTES = 64, 200, 2 << 30
 _SIDES = ("data", "neighbor")
 TEST = "test_"
 """Beginning of the names of scores at the test budget."""
-_EVENTS: dict[str, Callable[..., Event]] = {
-    "Gaussian": GaussianEvent,
-    "NearlyGaussian": NearlyGaussianEvent,
-    "Laplace": LaplaceEvent,
-    "Concentrated": ConcentratedEvent,
-    "NonPrivate": NonPrivateEvent,
-    "Pure": PureEvent,
-    "BoundedRange": BoundedRangeEvent,
-    "Response": ResponseEvent,
+_EVENTS: Mapping[str, Kind] = {
+    kind.__name__.removesuffix("Event"): kind
+    for kind in (
+        GaussianEvent, NearlyGaussianEvent, LaplaceEvent, ConcentratedEvent, NonPrivateEvent, PureEvent, BoundedRangeEvent,
+        ResponseEvent,
+    )
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class StatedClaim:
+    """The claim as a file has it: its text says the promise, and whether its statement names the assumption of GDP."""
+
+    text: str
+    covers: str
+    names_assumption: bool
+    theorem: str
+    source: str
+    unit: str
+    mu: float
+
+
+@dataclass(frozen=True)
+class StatedNumbers(Numbers):
+    """The three numbers of a quantity."""
+
+    quantity: Quantity
+
+
+_OTHERS: Mapping[str, Kind] = {
+    "schema": str,
+    "claim": StatedClaim,
+    "events": tuple[Description, ...] | None,
+    "numbers": tuple[StatedNumbers, ...],
+    "searched": int,
+    "verdict": Verdict,
+    "at_test_budget": Description | None,
 }
+"""Fields of a file beside those of an outcome, with their types."""
+_SHARED = ("schema", "subject", "effort", "about", "provenance", "at_test_budget")
+"""Fields that the audit at the test budget has in common with that at the claimed budget, and so does not state."""
 
 
 class UnusableEvidence(ValueError):  # noqa: N818  (it says what the file is)
@@ -107,7 +132,7 @@ def parts(outcome: Outcome) -> list[tuple[str, Outcome]]:
 
 def seal(description: Mapping[str, object], arrays: Mapping[str, NDArray[np.generic]]) -> bytes:
     """An archive of a description and arrays, with its hash at the end."""
-    text = json.dumps(_plain(description), sort_keys=True, allow_nan=False)
+    text = json.dumps(plain(description), sort_keys=True, allow_nan=False)
     buffer = io.BytesIO()
     ordered = {name: arrays[name] for name in sorted(arrays)}
     np.savez_compressed(buffer, allow_pickle=False, description=np.frombuffer(text.encode(), dtype=np.uint8), **ordered)
@@ -125,62 +150,33 @@ def write(path: Path, outcome: Outcome) -> str:
     return content[-_DIGITS:].decode()
 
 
-def describe(outcome: Outcome) -> dict[str, object]:
-    """All of an outcome but its scores; every number that `verify` recomputes is stated."""
-    claim = outcome.claim
-    return {
+def describe(outcome: Outcome) -> dict[str, Json]:
+    """All of an outcome but its scores, in JSON's own types; every number that `verify` recomputes is stated."""
+    claim, inner = outcome.claim, outcome.at_test_budget
+    text, mu = text_of(claim.stated), claim.gaussian.mu
+    stated = StatedClaim(text, claim.covers, bool(claim.assumption), claim.theorem, claim.source, claim.unit, mu)
+    own = {
         "schema": SCHEMA,
-        "subject": dict(outcome.subject),
-        "claim": {
-            "text": text_of(claim.stated),
-            "statement": claim.statement,
-            "theorem": claim.theorem,
-            "source": claim.source,
-            "unit": claim.unit,
-            "mu": claim.gaussian.mu,
-        },
-        "effort": asdict(outcome.effort),
-        "failure": outcome.failure,
-        "bounds": [asdict(bound) for bound in outcome.bounds],
-        "events": None
-        if outcome.events is None
-        else [
-            {"event": type(event).__name__.removesuffix("Event"), **asdict(event), "count": count}
-            for event, count in outcome.events
-        ],
-        "counterexample": outcome.counterexample,
-        "noise_finding": outcome.noise_finding,
-        "controls": [asdict(control) for control in outcome.controls],
-        "power": outcome.power,
-        "caveats": list(outcome.caveats),
-        "about": dict(outcome.about),
-        "provenance": None if outcome.provenance is None else dict(outcome.provenance),
-        "numbers": [
-            {"quantity": asdict(quantity), **asdict(three)} for quantity, three in outcome.numbers.items()
-        ],
-        "inequalities": outcome.inequalities,
-        "verdict": outcome.verdict.value,
-        "reasons": list(outcome.reasons),
-        "coverage": None if outcome.coverage is None else outcome.coverage.describe(),
-        "at_test_budget": None if outcome.at_test_budget is None else describe(outcome.at_test_budget),
-    }  # fmt: skip
+        "claim": stated,
+        "events": None if outcome.events is None else [_described(*event) for event in outcome.events],
+        "numbers": [{"quantity": quantity, **plain(three)} for quantity, three in outcome.numbers.items()],
+        "searched": outcome.effort.examples,
+        "verdict": outcome.verdict,
+        "at_test_budget": inner and {name: value for name, value in describe(inner).items() if name not in _SHARED},
+    }
+    described: dict[str, Json] = plain({**{name: getattr(outcome, name) for name in _kept()}, **own})
+    return described
 
 
-def described(outcome: Outcome) -> Description:
-    """The description as it is read from a file: JSON's own types."""
-    plain: Description = json.loads(json.dumps(_plain(describe(outcome))))
-    return plain
+def _described(event: Event, count: int) -> dict[str, object]:
+    return {"event": type(event).__name__.removesuffix("Event"), **plain(event), "count": count}
 
 
-def _plain(value: object) -> object:
-    """JSON's own types; an infinity is a word."""
-    if isinstance(value, Mapping):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    if isinstance(value, float | np.floating):
-        return float(value) if math.isfinite(value) else str(float(value))
-    return int(value) if isinstance(value, np.integer) else value
+@cache
+def _kept() -> Mapping[str, Kind]:
+    """Fields of an outcome that a file holds as they are, with their types."""
+    others = ("claim", "scores", "events", "at_test_budget")
+    return {name: kind for name, kind in types_of(Outcome).items() if name not in others}
 
 
 def read(path: Path) -> Evidence:
@@ -201,15 +197,14 @@ def read(path: Path) -> Evidence:
         check_size(content)
         with np.load(io.BytesIO(content), allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
-        stated = kinds.from_json(bytes(arrays.pop("description")).decode())
+        stated = from_json(bytes(arrays.pop("description")).decode())
     except Exception as error:  # whatever a damaged archive makes its readers say
         raise UnusableEvidence(f"{path}: {_damage(tail.decode(), sha256)}it cannot be read: {_in_a_line(error)}") from error
     version = stated.get("schema") if isinstance(stated, dict) else None
-    if version not in (SCHEMA, _OLD):
-        raise UnusableEvidence(f"{path}: holds {_in_a_line(repr(version))}, this version reads {SCHEMA!r} and {_OLD!r}")
+    if version != SCHEMA:
+        words = f"{path}: holds {_in_a_line(repr(version))}, this version reads {SCHEMA!r}"
+        raise UnusableEvidence(f"{words}: verify it with the version that made it")
     try:
-        stated = _renamed(stated) if version == _OLD else stated
-        kinds.check(stated)
         outcome = _outcome(stated, arrays)
         _check_names(outcome, arrays)
     except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
@@ -236,63 +231,36 @@ def _in_a_line(words: object) -> str:
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 
-def _renamed(stated: Description) -> Description:
-    """The description in a file of the version before, under today's names."""
-    renamed = {"coverage": None, **{_RENAMED.get(key, key): value for key, value in stated.items()}, "schema": SCHEMA}
-    renamed["counterexample"] = _renamed_keys(renamed["counterexample"])
-    for control in renamed["controls"]:
-        for key in ("expected", "caught_by"):
-            control[key] = [DETERMINISTIC if name == "structural" else name for name in control[key]]
-    renamed["at_test_budget"] = None if renamed["at_test_budget"] is None else _renamed(renamed["at_test_budget"])
-    return renamed
-
-
-def _renamed_keys(value: object) -> object:
-    """A counterexample, or a part of one, under today's names."""
-    if isinstance(value, dict):
-        return {_RENAMED_IN_COUNTEREXAMPLE.get(key, key): _renamed_keys(item) for key, item in value.items()}
-    return [_renamed_keys(item) for item in value] if isinstance(value, list) else value
-
-
 def _damage(stated: str, actual: str) -> str:
     return "" if stated == actual else "its SHA-256 is not that of its bytes, and "
 
 
-def _outcome(stated: Description, arrays: Mapping[str, FloatArray], prefix: str = "") -> Outcome:
-    inner = stated["at_test_budget"]
-    if not prefix and inner is not None:
-        inner = _outcome(inner, arrays, TEST)
+def _outcome(stated: object, arrays: Mapping[str, FloatArray], shared: Description | None = None) -> Outcome:
+    prefix, place = (TEST, "at_test_budget") if shared else ("", "")
+    kinds = {name: kind for name, kind in {**_kept(), **_OTHERS}.items() if not shared or name not in _SHARED}
+    part = {**load_fields(kinds, stated, place), **(shared or {})}
+    events, claim, inner = part["events"], part["claim"], part["at_test_budget"]
     mine = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(TEST) == (prefix == TEST)}
     scores = {
         name.removesuffix("_data"): (_checked(name, mine), _checked(name.removesuffix("data") + "neighbor", mine))
         for name in sorted(mine)
         if name.endswith("_data")
     }
-    bounds = [_bound(item) for item in stated["bounds"]]
-    if unknown := {bound.scores for bound in bounds} - {*scores}:
-        raise ValueError(f"there are no scores named {', '.join(sorted(map(str, unknown)))}")
-    events = None
-    if stated["events"] is not None:
-        events = tuple((_event(item), int(item["count"])) for item in stated["events"])
-    claim = stated["claim"]
-    parsed = claims.parse(claim["text"], source=claim["source"], is_published=True)
+    if unknown := {bound.scores for bound in part["bounds"]} - {*scores}:
+        raise ValueError(f"there are no scores named {', '.join(sorted(unknown))}")
+    parsed = claims.parse(claim.text, source=claim.source, is_published=True)
     return Outcome(
-        subject=stated["subject"],
-        claim=replace(parsed, statement=claim["statement"], theorem=claim["theorem"], unit=claim["unit"]),
-        effort=Effort(**stated["effort"]),
-        failure=float(stated["failure"]),
-        bounds=tuple(bounds),
+        claim=replace(
+            parsed,
+            covers=claim.covers,
+            assumption=parsed.assumption if claim.names_assumption else "",
+            theorem=claim.theorem,
+            unit=claim.unit,
+        ),
         scores=scores,
-        events=events,
-        counterexample=stated["counterexample"],
-        noise_finding=stated["noise_finding"],
-        controls=tuple(_control(item) for item in stated["controls"]),
-        power=float(stated["power"]),
-        caveats=tuple(stated["caveats"]),
-        about=stated["about"],
-        provenance=stated.get("provenance"),
-        coverage=Coverage.of(stated.get("coverage")),
-        at_test_budget=inner,
+        events=None if events is None else tuple(_event(item, f"events[{place}]") for place, item in enumerate(events)),
+        at_test_budget=inner and _outcome(inner, arrays, {**{name: part[name] for name in _SHARED}, "at_test_budget": None}),
+        **{name: part[name] for name in _kept()},
     )
 
 
@@ -310,23 +278,10 @@ def _checked(name: str, arrays: Mapping[str, FloatArray]) -> FloatArray:
     return scores.astype(np.float64)
 
 
-def _bound(item: Description) -> StatedBound:
-    numbers = {name: float(item[name]) for name in ("level", "lower")}
-    return StatedBound(**{**item, **numbers, "quantity": Quantity(**item["quantity"])})
-
-
-def _control(item: Description) -> TriedControl:
-    names = {name: tuple(item[name]) for name in ("expected", "caught_by")}
-    numbers = {name: float(item[name]) for name in ("measured", "limit")}
-    return TriedControl(**{**item, **names, **numbers})
-
-
-def _event(item: Description) -> Event:
+def _event(item: Description, place: str) -> tuple[Event, int]:
     kind = _EVENTS[item["event"]]
-    parameters = {name: float(value) for name, value in item.items() if name not in ("event", "count")}
-    if kind is ResponseEvent:
-        parameters["n_options"] = int(parameters["n_options"])
-    return kind(**parameters)
+    given = load_fields({**types_of(kind), "event": str, "count": int}, item, place)
+    return kind(**{name: given[name] for name in types_of(kind)}), given["count"]
 
 
 def recompute(bound: StatedBound, scores: tuple[FloatArray, FloatArray]) -> float:

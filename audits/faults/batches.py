@@ -47,7 +47,10 @@ class _RemembersSums(GrowingBatches):
 
 
 class _NoForgetting(_RemembersSums):
-    """An arm's old rewards enter each of L releases, and the last batch is declared (L epsilon)."""
+    """An arm's old rewards enter each of L releases, and the last batch is declared (L epsilon).
+
+    It is apart from the other ones as an honest batch is added to noisy sums, where this one takes their place.
+    """
 
     def publish(self, released: State, ledger: Ledger, ended: IntArray, arm: IntArray, span: Span) -> None:
         noisy = released.total[ended]

@@ -41,15 +41,11 @@ class _RemembersSums(EpisodicUCB):
     def _release(self, phase: OpenPhase, released: State, record: Record, ledger: Ledger, ended: IntArray) -> OpenPhase:
         arm = released.arm[ended]
         total, span = contents(phase, ended)
-        self.remember(released.sums, total, ended, arm)
+        released.sums[ended, arm] = total
         released.start[ended, arm], released.stop[ended, arm] = span
         reopen(phase, ended)
         self.publish(released, ledger, ended, arm, span)
         return phase
-
-    def remember(self, sums: FloatArray, total: FloatArray, ended: IntArray, arm: IntArray) -> None:
-        """Keeps the last episode's sum."""
-        sums[ended, arm] = total
 
     @abstractmethod
     def publish(self, released: State, ledger: Ledger, ended: IntArray, arm: IntArray, span: Span) -> None:
@@ -61,17 +57,6 @@ class _RemembersSums(EpisodicUCB):
             released.mean, released.deviation, reps, arm, noisy, n_samples, 1.0, self.sums.mechanism.scale**2,
             self.reward_range.width, False,
         )  # fmt: skip
-
-
-class _NoForgetting(_RemembersSums):
-    """An arm's old rewards enter each of L releases, and the last episode is declared (sqrt(L) mu0, or L epsilon)."""
-
-    def remember(self, sums: FloatArray, total: FloatArray, ended: IntArray, arm: IntArray) -> None:
-        sums[ended, arm] += total
-
-    def publish(self, released: State, ledger: Ledger, ended: IntArray, arm: IntArray, span: Span) -> None:
-        noisy = ledger.release(self.sums.mechanism, released.sums[ended, arm], records=span, reps=ended)
-        self.take_in(released, ended, arm, noisy, released.pulls[ended, arm])
 
 
 class _NoiseRedrawn(_RemembersSums):
@@ -135,7 +120,7 @@ class _AllArmsAtOnce(SuccessiveElimination):
         return noisy
 
 
-_NOISE_REDRAWN, _NO_FORGETTING = fault_of(_NoiseRedrawn), fault_of(_NoForgetting)
+_NOISE_REDRAWN, _NO_FORGETTING = fault_of(_NoiseRedrawn), fault_of(NoForgetting)
 _ONE_FOR_ALL_ARMS = replace(releases.ONE_FOR_ALL, plant=planted_as(_OneNoiseForAllArms))
 _FIRST_PULL_EXACT = fault_of(_first_pull_exact)
 _HALF_THE_SENSITIVITY = releases.half_the_sensitivity("sums", "first_sums")
@@ -150,7 +135,7 @@ _EPISODES = (
 )  # fmt: skip
 _ELIMINATION = (
     replace(releases.ONE_FOR_ALL, plant=planted_as(_AllArmsAtOnce)),
-    fault_of(NoForgetting),
+    _NO_FORGETTING,
     _HALF_THE_SENSITIVITY, releases.HALVED_UNAWARE, releases.FIRST_UNPAID, releases.WIDE_RANGE,
 )  # fmt: skip
 _TREES = (

@@ -18,7 +18,10 @@ from bandana.privacy_core import Ledger, OpenPhase
 
 
 class _NoForgetting(PhasedElimination):
-    """Sums of earlier phases enter each of L releases, and only the last phase is declared (sqrt(L) mu0)."""
+    """Sums of earlier phases enter each of L releases, and only the last phase is declared (sqrt(L) mu0).
+
+    It is apart from the other ones as a phase releases a vector of an encoding, which is no arm's sum.
+    """
 
     def _release(self, phase: OpenPhase, groups: list[Group], ledger: Ledger, reps: IntArray) -> FloatArray:
         kept = phase.total.copy()

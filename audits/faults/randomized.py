@@ -14,7 +14,10 @@ from bandana.privacy_core import Exact, Ledger, PhaseSum, Span
 
 
 class _NoForgetting(BatchedThompson):
-    """An arm's old rewards enter each of L releases, and the last batch is declared (sqrt(L) mu0)."""
+    """An arm's old rewards enter each of L releases, and the last batch is declared (sqrt(L) mu0).
+
+    It is apart from the other ones as all arms leave in one vector, and what was learned before is undone.
+    """
 
     def init(self, n_reps: int) -> tuple[State, State]:
         sensitive, released = super().init(n_reps)

@@ -11,6 +11,7 @@ from bandana.algorithms.environments.data_sets import Change
 from bandana.algorithms.environments.episodes import Table
 from bandana.algorithms.environments.tables import RewardTable
 from bandana.algorithms.protocol import FloatArray
+from bandana.audits.neighbors.neighbor import Changed, Context, Others
 from bandana.audits.neighbors.pairs import Pair
 from bandana.privacy_core import Interval
 
@@ -24,23 +25,23 @@ class Candidate:
     Attributes:
       record: the canary's position.
       change: what the canary's record becomes.
-      context: all other records, in words, a key of the tables that are tried with it.
+      context: all other records, a key of the tables that are tried with it.
     """
 
     record: int
     change: Change
-    context: str
+    context: Context
 
     def __str__(self) -> str:
-        return f"record {self.record}: {self.change}; {self.context}"
+        return str(Changed((self.record,), self.change, self.context))
 
     def pair(self, table: Table) -> Pair:
         """The two data sets; `table` is the context, whose range the canary's rewards may leave."""
-        return Pair.of(table, self.record, self.change, f"; {self.context}")
+        return Pair.of(table, self.record, self.change, self.context)
 
 
-def even_rewards(shape: tuple[int, ...], reward_range: Interval, seed: int) -> dict[str, FloatArray]:
-    """Data in words -> rewards: all alike at one end of the range or by turns at both, and fair coins.
+def even_rewards(shape: tuple[int, ...], reward_range: Interval, seed: int) -> dict[Context, FloatArray]:
+    """Context -> rewards: all alike at one end of the range or by turns at both, and fair coins.
 
     Args:
       shape: (n_users, ..., n_actions)
@@ -51,10 +52,10 @@ def even_rewards(shape: tuple[int, ...], reward_range: Interval, seed: int) -> d
     turns = np.where(np.arange(shape[0]) % 2, high, low).reshape(-1, *[1] * (len(shape) - 1))
     coins = np.random.Generator(np.random.SFC64(np.random.SeedSequence(seed, spawn_key=(1,)))).integers(0, 2, shape)
     return {
-        f"all other rewards {low:g}": np.full(shape, low),
-        f"all other rewards {high:g}": np.full(shape, high),
-        f"all others {low:g} and {high:g} by turns": np.broadcast_to(turns, shape),
-        "all others by fair coins": np.array([low, high])[coins],
+        Context(low, high, Others.LOWEST): np.full(shape, low),
+        Context(low, high, Others.HIGHEST): np.full(shape, high),
+        Context(low, high, Others.TURNS): np.broadcast_to(turns, shape),
+        Context(low, high, Others.COINS): np.array([low, high])[coins],
     }
 
 
@@ -78,8 +79,8 @@ def candidate_pairs(
     """
     change = Change(reward_range.low, reward_range.high)
     return [
-        Candidate(record, change, words).pair(RewardTable(rewards, reward_range))
-        for words, rewards in even_rewards((rounds, n_arms), reward_range, seed).items()
+        Candidate(record, change, context).pair(RewardTable(rewards, reward_range))
+        for context, rewards in even_rewards((rounds, n_arms), reward_range, seed).items()
         for record in probes or early_probes(rounds, n_arms)
     ]
 

@@ -11,6 +11,9 @@ from bandana.algorithms.environments.data_sets import Change
 from bandana.algorithms.environments.episodes import Table
 from bandana.algorithms.observers import ActionLog
 from bandana.algorithms.protocol import IntArray
+from bandana.audits.neighbors.neighbor import Changed, Context, Given, Neighbor
+
+_UNNAMED = Given("")
 
 
 @dataclass(frozen=True)
@@ -21,33 +24,35 @@ class Pair:
       data: the data set.
       neighbor: the same but for one row.
       record: that row: the canary's position; of a user with several records the first one.
-      description: in words, for the report.
+      difference: what a report shows of the pair.
       others: the user's other records, increasing, which differ too; their covariates do not.
     """
 
     data: Table
     neighbor: Table
     record: int
-    description: str
+    difference: Neighbor = _UNNAMED
     others: tuple[int, ...] = ()
 
     @classmethod
-    def of(cls, table: Table, record: int, change: Change, context: str = "") -> Pair:
-        """The table with one record that changes, and the neighbor; the context ends the description."""
-        data, neighbor = table.pair(record, change)
-        return cls(data, neighbor, record, f"record {record}: {change}{context}")
+    def of(cls, table: Table, record: int, change: Change, context: Context | None = None) -> Pair:
+        """The table, all of whose other records are those of the context, with one record that changes; and the neighbor."""
+        return cls.of_user(table, (record,), change, context)
 
     @classmethod
-    def of_user(cls, table: Table, records: Sequence[int], change: Change, context: str = "") -> Pair:
+    def of_user(cls, table: Table, records: Sequence[int], change: Change, context: Context | None = None) -> Pair:
         """The table with all records of one user that change, and the neighbor; the change is one of rewards."""
         first, *others = records
-        pair = cls.of(table, first, change)
-        data, neighbor = pair.data, pair.neighbor
+        data, neighbor = table.pair(first, change)
         for record in others:
             data, neighbor = data.pair(record, change)[0], neighbor.pair(record, change)[1]
-        shown = ", ".join(map(str, records))
-        words = f"{len(records)} records of one user ({shown}): {change}{context}"
-        return cls(data, neighbor, first, words if others else f"record {first}: {change}{context}", tuple(others))
+        context = context or Context(table.reward_range.low, table.reward_range.high)
+        return cls(data, neighbor, first, Changed(tuple(records), change, context), tuple(others))
+
+    @property
+    def description(self) -> str:
+        """The difference in words."""
+        return str(self.difference)
 
     @property
     def hidden_record(self) -> int:
@@ -79,7 +84,7 @@ def canary_pairs(table: Table, records: Sequence[int], private_records: bool = F
     for record in records if table.rewards_may_be_public else records[:1]:
         pairs += [Pair.of(table, record, change) for change in changes]
     outlier = Change(span.low, span.high + 4 * span.width)
-    return (*pairs, Pair.of(table, records[-1], outlier, f", outside {span}"))
+    return (*pairs, Pair.of(table, records[-1], outlier))
 
 
 def actions_differ(first: ActionLog, second: ActionLog, besides: IntArray | int = -1) -> np.ndarray:

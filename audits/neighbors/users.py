@@ -20,6 +20,7 @@ from bandana.algorithms.observers import ActionLog
 from bandana.algorithms.protocol import Algorithm
 from bandana.algorithms.run import run
 from bandana.audits.neighbors.candidates import even_rewards
+from bandana.audits.neighbors.neighbor import Context, Others
 from bandana.audits.neighbors.pairs import Pair, actions_differ
 from bandana.audits.neighbors.worst_pair import LossLedger, Tried, WorstPair, visible_mu
 from bandana.privacy_core import LiveLedger, Participation, ReproducibleNoise
@@ -53,7 +54,7 @@ def user_pairs(table: Table, users: Participation, probes: Sequence[int]) -> tup
     owned = placements(users, table.n_users, probes)
     pairs = [Pair.of_user(table, records, Change(span.low, span.high)) for records in owned]
     outlier = Change(span.low, span.high + _BEYOND * span.width)
-    return (*pairs, Pair.of_user(table, owned[0], outlier, f", outside {span}"))
+    return (*pairs, Pair.of_user(table, owned[0], outlier))
 
 
 def find(algorithm: Algorithm, table: Table, users: Participation, probes: Sequence[int], seed: int) -> WorstPair:
@@ -69,12 +70,12 @@ def find(algorithm: Algorithm, table: Table, users: Participation, probes: Seque
       seed: of contexts and replays.
     """
     span = table.reward_range
-    contexts = {words: table.with_rewards(even) for words, even in even_rewards(table.rewards.shape, span, seed).items()}
-    contexts["all others as in the table"] = table
+    contexts = {context: table.with_rewards(even) for context, even in even_rewards(table.rewards.shape, span, seed).items()}
+    contexts[Context(span.low, span.high, Others.TABLE)] = table
     changes = (Change(span.low, span.high), Change(span.high, span.low))
     tried = [
-        Pair.of_user(context, records, change, f"; {words}")
-        for words, context in contexts.items()
+        Pair.of_user(data, records, change, context)
+        for context, data in contexts.items()
         for records in placements(users, table.n_users, probes)
         for change in changes
     ]

@@ -29,6 +29,7 @@ from bandana.algorithms.observers import ActionLog
 from bandana.algorithms.protocol import Algorithm, FloatArray, IntArray
 from bandana.algorithms.run import run
 from bandana.audits.neighbors.candidates import Candidate, early_probes, even_rewards, reward_changes
+from bandana.audits.neighbors.neighbor import Context, Others
 from bandana.audits.neighbors.pairs import Pair, actions_differ
 from bandana.privacy_core import (
     BoundedEvent,
@@ -42,6 +43,7 @@ from bandana.privacy_core import (
 )
 from bandana.privacy_core.checks import at_least
 
+Tables = Mapping[Context, Table]
 _SEED = 0x7061_6972
 """Key of all seeds of this module: no audit's replays share one."""
 _FEW, _MORE = 64, 256
@@ -96,7 +98,7 @@ class Losses(NamedTuple):
 
 
 def losses(
-    algorithm: Algorithm, contexts: Mapping[str, Table], tried: Sequence[Candidate], n_replays: int, seed: int, stage: int
+    algorithm: Algorithm, contexts: Tables, tried: Sequence[Candidate], n_replays: int, seed: int, stage: int
 ) -> Losses:
     """The analytic privacy loss of some replays of each candidate.
 
@@ -104,7 +106,7 @@ def losses(
 
     Args:
       algorithm: what to audit.
-      contexts: data in words -> table, all of one shape.
+      contexts: context -> table, all of one shape.
       tried: candidates, each with a context among these.
       n_replays: of each candidate, at least 2.
       seed: of the search.
@@ -146,7 +148,7 @@ def losses(
     return Losses(np.concatenate(mus).reshape(shape), np.concatenate(epsilons).reshape(shape))
 
 
-def _canaries(contexts: Mapping[str, Table], tried: Sequence[Candidate]) -> tuple[Table, IntArray]:
+def _canaries(contexts: Tables, tried: Sequence[Candidate]) -> tuple[Table, IntArray]:
     """The records that canaries are, as rows of a table, and (n_candidates, 2) the rows on the data set and its neighbor."""
     rows: dict[tuple[float, bytes], tuple[float, NDArray[np.generic] | None]] = {}
     places = []
@@ -234,7 +236,7 @@ class WorstPair:
 class _Search:
     """State of one search."""
 
-    def __init__(self, algorithm: Algorithm, contexts: dict[str, Table], seed: int) -> None:
+    def __init__(self, algorithm: Algorithm, contexts: dict[Context, Table], seed: int) -> None:
         self.algorithm, self.contexts, self.seed = algorithm, contexts, seed
         self.trace: list[Tried] = []
         self.seen: dict[Candidate, float] = {}
@@ -284,16 +286,16 @@ def find(algorithm: Algorithm, table: Table, probes: Sequence[int], seed: int, p
     rounds, span = table.n_users, table.reward_range
     if any(not 0 <= probe < rounds for probe in probes):
         raise ValueError(f"probes must lie in [0, {rounds}), got {tuple(probes)}")
-    contexts = {words: table.with_rewards(even) for words, even in even_rewards(table.rewards.shape, span, seed).items()}
+    contexts = {context: table.with_rewards(even) for context, even in even_rewards(table.rewards.shape, span, seed).items()}
     first = next(iter(contexts))
-    contexts["all others as in the table"] = table
+    contexts[Context(span.low, span.high, Others.TABLE)] = table
     late = {rounds // 2, 3 * rounds // 4, max(rounds - 2, 0), rounds - 1}
     positions = sorted({*early_probes(rounds, table.n_actions), *probes, *late})
     plain, *others = reward_changes(span)
     if private_records:
         others += table.changes()
     state = _Search(algorithm, contexts, seed)
-    tried = [Candidate(record, plain, words) for record in positions for words in contexts]
+    tried = [Candidate(record, plain, context) for record in positions for context in contexts]
     tried += [Candidate(record, change, first) for change in others for record in positions[:3]]
     ranked = [candidate for _, candidate in state.look(tried, _FEW)]
     kept = state.look(ranked[:_KEPT], _MORE)[:1]
@@ -324,7 +326,7 @@ def _improve(
         near += [replace(at, change=change) for change in changes]
         if at.change.covariates is not None:
             near += [replace(at, change=change) for change in state.contexts[at.context].near(at.change)]
-        near += [replace(at, context=words) for words in _near(state, at.record)]
+        near += [replace(at, context=context) for context in _near(state, at.record)]
         fresh = [one for one in near if one not in state.seen]
         ranked = state.look([one for _, one in state.look(fresh, _FEW)[:_KEPT]], _MORE)
         if not ranked or ranked[0][0] <= best[0] + _EQUAL:
@@ -333,7 +335,7 @@ def _improve(
     return best
 
 
-def _near(state: _Search, record: int) -> list[str]:
+def _near(state: _Search, record: int) -> list[Context]:
     """The contexts, and those that change where the canary stands: the others high before and low after it, or so."""
     tables = state.contexts
     first = next(iter(tables.values()))
@@ -341,14 +343,13 @@ def _near(state: _Search, record: int) -> list[str]:
     before = (np.arange(shape[0]) < record).reshape(-1, *[1] * (len(shape) - 1))
     best_first = np.where(np.arange(shape[-1]) == 0, span.high, span.low)
     changing = {
-        f"others {span.low:g} before and {span.high:g} after it": np.where(before, span.low, span.high),
-        f"others {span.high:g} before and {span.low:g} after it": np.where(before, span.high, span.low),
-        f"arm 0 pays {span.high:g}, others {span.low:g}": np.broadcast_to(best_first, shape),
+        Context(span.low, span.high, Others.RISING, record): np.where(before, span.low, span.high),
+        Context(span.low, span.high, Others.FALLING, record): np.where(before, span.high, span.low),
+        Context(span.low, span.high, Others.FIRST_ARM): best_first,
     }
-    names = list(tables)
-    for words, rewards in changing.items():
-        name = f"{words} (record {record})" if "it" in words.split() else words
-        if name not in tables:
-            tables[name] = first.with_rewards(np.broadcast_to(rewards, shape), span)
-            names.append(name)
-    return names
+    known = list(tables)
+    for context, rewards in changing.items():
+        if context not in tables:
+            tables[context] = first.with_rewards(np.broadcast_to(rewards, shape), span)
+            known.append(context)
+    return known

@@ -23,7 +23,7 @@ from bandana.audits.faults.fault import Control, without
 from bandana.audits.faults.late import late_leak
 from bandana.audits.faults.places import planted_at_random
 from bandana.audits.faults.releases import GENERIC, NOT_CLIPPED, REUSED, NotClipped
-from bandana.audits.outcome import MU, Effort, Events, Outcome, accounted_as, claimed_as, main_quantity
+from bandana.audits.outcome import MU, Effort, Events, Outcome, Setup, accounted_as, claimed_as, main_quantity
 from bandana.audits.own.rescaled import NotRescalable, rescaled
 from bandana.audits.searches.walk import n_cases_of, rarest_of, tail_of, values_of
 from bandana.audits.seeds import derive
@@ -174,7 +174,7 @@ def examine(
     trial: Trial,
     effort: Effort,
     subject: Mapping[str, str],
-    about: Mapping[str, str],
+    about: Setup,
     controls: tuple[Control, ...] | None = None,
 ) -> Outcome:
     """Audits an algorithm that keeps the protocol (`bandana.audits.own.conformance` says whether it does), and faults.

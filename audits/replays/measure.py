@@ -15,7 +15,7 @@ from bandana.audits.bounds import methods
 from bandana.audits.bounds.methods import method_of
 from bandana.audits.claims import Quantity
 from bandana.audits.neighbors.pairs import Pair
-from bandana.audits.outcome import ACTIONS, ONE_RUN, Effort, Scores, StatedBound
+from bandana.audits.outcome import ACTIONS, ONE_RUN, Effort, Scores, StatedBound, View
 from bandana.audits.plan import PlannedBound
 from bandana.audits.replays import attacks, one_run
 from bandana.audits.replays.replay import Replays, replay_both
@@ -26,7 +26,11 @@ _LARGEST_RATIO = 3e38
 
 
 class NotANumber(ValueError):  # noqa: N818  (it says what the scores are)
-    """Scores from which no bound can be taken."""
+    """Scores of a view from which no bound can be taken."""
+
+    def __init__(self, view: View) -> None:
+        super().__init__(f"some scores of the {view} are NaN")
+        self.view = view
 
 
 @dataclass(frozen=True)
@@ -59,7 +63,7 @@ def state(
     is_learned = planned.view == ACTIONS
     method, parameters = method_of(planned.quantity, effort.seed, is_learned)
     lower = methods.bound(method, *scores, level, **parameters)
-    return StatedBound(planned.view, attack, pair.description, planned.quantity, method, parameters, level, lower, name)
+    return StatedBound(planned.view, attack, pair.difference, planned.quantity, method, parameters, level, lower, name)
 
 
 def measure(
@@ -110,9 +114,7 @@ def measure(
                 attack, scores[name] = scored(planned, (data, neighbor), level, effort)
                 seen[planned.view] = (attack, name)
                 if any(np.isnan(side).any() for side in scores[name]):
-                    raise NotANumber(
-                        f"some scores of the {planned.view} are NaN: a log density ratio, or a released value, is no number"
-                    )
+                    raise NotANumber(planned.view)
             attack, name = seen[planned.view]
             bounds.append(state(planned, attack, pair, scores[name], name, level, effort))
             if planned.quantity == plan[0].quantity and bounds[-1].lower > enough:

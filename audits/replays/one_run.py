@@ -37,6 +37,7 @@ from bandana.algorithms.protocol import Algorithm, BoolArray, FloatArray, IntArr
 from bandana.algorithms.run import run
 from bandana.audits.bounds.one_run import LEAST
 from bandana.audits.bounds.one_run_methods import bound, plan
+from bandana.audits.neighbors.neighbor import Canaries
 from bandana.audits.outcome import GUESSED_COINS, ONE_RUN, StatedBound
 from bandana.privacy_core import (
     GaussianDP,
@@ -133,7 +134,7 @@ def examine(
     # One run: all that are compared with the live replicate decide by its coins.
     run(algorithm, tables, ledger, observers=[ledger], coins=Coins(for_noise, ledger.n_reps, is_shared=True))
     scores = ledger.scores().astype(np.float32).astype(np.float64)
-    canaries = f"{len(records)} canaries in one run of {data.n_users} records"
+    canaries = Canaries(len(records), data.n_users)
     bounds = _bounds(scores, is_in, canaries, claim, delta, level, is_sequential=is_local and ledger.is_prompt)
     return OneRun(scores, is_in, records, is_local, int(ledger.parted.sum()), bounds)
 
@@ -141,7 +142,7 @@ def examine(
 def _bounds(
     scores: FloatArray,
     is_in: BoolArray,
-    canaries: str,
+    canaries: Canaries,
     claim: GaussianDP | PureDP,
     delta: float,
     level: float,

@@ -94,7 +94,7 @@ class Case:
         neighbor = data.replaced(self.record, replacement, wide, self.replaced_covariates)
         for record in self.others:
             neighbor = neighbor.replaced(record, replacement, wide)
-        return Pair(data, neighbor, self.record, "", self.others)
+        return Pair(data, neighbor, self.record, others=self.others)
 
     @property
     def hidden_record(self) -> int:

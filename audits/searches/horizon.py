@@ -136,7 +136,7 @@ def _all_at_once(algorithm: Algorithm, table: Table, n_reps: int, seed: int) -> 
     )
 
     def case_of(rep: int) -> Case:
-        return Case.of(Pair(tables[pairs[rep, 0]], tables[pairs[rep, 1]], len(low) - 1, ""), seed)
+        return Case.of(Pair(tables[pairs[rep, 0]], tables[pairs[rep, 1]], len(low) - 1), seed)
 
     return play_streams(algorithm, (data, neighbor), seed, case_of, nobody, nobody)
 
@@ -177,7 +177,7 @@ def _by_one_record(algorithm: Algorithm, table: Table, violation: Counterexample
     data, changed = (_first_rows(table, last + 1, np.full(table.rewards.shape, end)) for end in (span.low, span.high))
     for record in (last, max(0, last - 1), 0):
         alone = data.replaced(record, changed.rewards[record])
-        case = Case.of(Pair(data, alone, record, ""), violation.case.seed)
+        case = Case.of(Pair(data, alone, record), violation.case.seed)
         one = checks.first_violation(play(algorithm, case, span), None)
         if one is not None:
             return shorter(algorithm, one, span, None)

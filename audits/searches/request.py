@@ -13,7 +13,7 @@ from bandana.audits.contents import Description
 from bandana.audits.coverage import Coverage
 from bandana.audits.neighbors import users, worst_pair
 from bandana.audits.neighbors.pairs import Pair, canary_pairs
-from bandana.audits.outcome import Effort, Scores, StatedBound, accounted_as, all_gaussian, claimed_as, main_quantity
+from bandana.audits.outcome import Effort, Scores, StatedBound, View, accounted_as, all_gaussian, claimed_as, main_quantity
 from bandana.audits.seeds import derive
 from bandana.audits.trial import Trial
 from bandana.privacy_core import Event, GaussianDP
@@ -94,6 +94,7 @@ class Finding:
       measured: the largest bound on the main quantity.
       power: the smallest factor in the main quantity that would have been caught with 95 % probability.
       caveats: why the search can say nothing in favor of the claim, in words.
+      no_number: view of which some scores are NaN, so that no bound was taken.
       counterexample: to the privacy argument, in JSON's own types.
       noise_finding: how the noise differs from its declaration, in words.
       coverage: what the search tried.
@@ -105,6 +106,7 @@ class Finding:
     measured: float = 0.0
     power: float = math.inf
     caveats: tuple[str, ...] = ()
+    no_number: View | None = None
     counterexample: Description | None = None
     noise_finding: str | None = None
     coverage: Coverage | None = None

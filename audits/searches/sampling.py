@@ -13,7 +13,7 @@ from bandana.audits.bounds import power
 from bandana.audits.bounds.methods import bound, method_of
 from bandana.audits.claims import Quantity
 from bandana.audits.neighbors.pairs import Pair
-from bandana.audits.outcome import MU, ONE_RUN, SAMPLING, Effort, Scores, StatedBound
+from bandana.audits.outcome import MU, ONE_RUN, SAMPLING, Effort, Scores, StatedBound, View
 from bandana.audits.plan import PlannedBound, plan_bounds
 from bandana.audits.replays.measure import Measurement, NotANumber, measure, measure_one_run
 from bandana.audits.replays.replay import replay_both
@@ -74,7 +74,7 @@ class Sampling:
         enough = request.limit if request.until_caught else math.inf
         bounds: tuple[StatedBound, ...] = ()
         scores: Scores = {}
-        caveats: tuple[str, ...] = ()
+        no_number: View | None = None
         measured, tries = 0.0, _attempts(request)
         for effort, plan in tries:
             share = request.failure / len(tries)
@@ -82,7 +82,7 @@ class Sampling:
             try:
                 several = measure(algorithm, _pairs(request), effort, plan, failure=share, n_pairs=n_pairs, enough=enough)
             except NotANumber as error:
-                bounds, scores, caveats = (), {}, (str(error),)
+                bounds, scores, no_number = (), {}, error.view
                 break
             single = _in_one_run(request, plan, share)
             bounds, scores = (*several.bounds, *single.bounds), {**several.scores, **single.scores}
@@ -92,7 +92,7 @@ class Sampling:
         is_caught = measured > request.limit
         if request.until_caught:
             return Finding(is_caught, measured=measured)
-        return Finding(is_caught, bounds, scores, measured, power_of(request), caveats + foreseen(request))
+        return Finding(is_caught, bounds, scores, measured, power_of(request), foreseen(request), no_number)
 
 
 def foreseen(request: Request) -> tuple[str, ...]:

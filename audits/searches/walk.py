@@ -203,7 +203,7 @@ class Batch:
         mine, theirs = (None, None) if kept is None else kept[[rep, n_reps + rep]]
         span = self.rows.reward_range
         data = table.replaced(record, rewards[0], covariates=mine)
-        return Case.of(Pair(data, data.replaced(record, rewards[1], span, theirs), record, ""), self.seed)
+        return Case.of(Pair(data, data.replaced(record, rewards[1], span, theirs), record), self.seed)
 
 
 def _contexts(table: Table, inside: list[float], coin: np.random.Generator) -> Iterator[Table]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from bandana.audits import evidence
 from bandana.audits.documents.audit import AuditEntry
 from bandana.audits.evidence import UnusableEvidence
-from bandana.audits.outcome import Outcome
+from bandana.audits.outcome import Outcome, Setup
 from bandana.audits.summary import summarize
 from bandana.flows.cells import own_replays, replays
 from bandana.flows.cells.charging import book_keeper
@@ -134,15 +134,9 @@ def audit_entry(cell: Cell, outcome: Outcome, *, is_anonymous: bool) -> AuditEnt
     return entry
 
 
-def about_audits(table: str, probes: tuple[int, ...], seed: int, made: MadeBy | None = None) -> dict[str, str]:
+def about_audits(table: str, probes: tuple[int, ...], seed: int, made: MadeBy | None = None) -> Setup:
     """Facts that a reader needs to repeat an audit: the table that is replayed, probes, seeds, and what computes it.
 
     The last is that of `identity.made_by`, or None for the whole product.
     """
-    return {
-        "table": table,
-        "probes": ", ".join(map(str, probes)),
-        "seeds": f"SeedSequence({seed}), one child per pair and side, one grandchild per block of replays",
-        "noise source": ReproducibleNoise.name,
-        "code sha256": sources() if made is None else made["code"],
-    }
+    return Setup(table, probes, seed, ReproducibleNoise.name, sources() if made is None else made["code"])

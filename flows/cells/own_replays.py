@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from bandana.audits.outcome import Outcome
+from bandana.audits.outcome import Outcome, Setup
 from bandana.audits.own import white_box
 from bandana.audits.own.white_box import find_probes
 from bandana.audits.trial import Audited, Trial
@@ -33,7 +33,7 @@ def audited_own(cell: Cell, about: About) -> Audited:
     return replace(audited, subject=subject, about=notes)
 
 
-def _words(cell: Cell, trial: Trial, about: About) -> tuple[dict[str, str], dict[str, str]]:
+def _words(cell: Cell, trial: Trial, about: About) -> tuple[dict[str, str], Setup]:
     """Who is audited, and what a reader needs to repeat it."""
     words = about(data_of(cell.environment, trial.table.n_actions), trial.probes, cell.spec.seed)
     return {"kind": "algorithm", "name": cell.name, "source": cell.entry.source}, words

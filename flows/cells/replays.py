@@ -13,7 +13,7 @@ from bandana.algorithms.environments.episodes import Table
 from bandana.audits.audit import Recall, audit
 from bandana.audits.faults.catalog import CONTROLS
 from bandana.audits.faults.releases import GENERIC, of_users
-from bandana.audits.outcome import Effort, Outcome, all_gaussian
+from bandana.audits.outcome import Effort, Outcome, Setup, all_gaussian
 from bandana.audits.own.white_box import with_places
 from bandana.audits.seeds import derive
 from bandana.audits.testbeds.catalog import (
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from bandana.flows.plan.cells import Cell
     from bandana.flows.problems.environment import Environment, EnvironmentFields
 
-About = Callable[[str, tuple[int, ...], int], dict[str, str]]
+About = Callable[[str, tuple[int, ...], int], Setup]
 """Table, probes and seed -> what a reader needs to repeat an audit."""
 
 

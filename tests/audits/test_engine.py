@@ -13,7 +13,18 @@ from bandana.audits.evidence import write
 from bandana.audits.faults.releases import RELEASED_AGAIN
 from bandana.audits.faults.sums import CONTROLS_OF_SUMS
 from bandana.audits.neighbors.pairs import canary_pairs
-from bandana.audits.outcome import DETERMINISTIC, MU, NOISE, ONE_RUN, SAMPLING, Effort, Verdict, accounted_as, accounted_mu
+from bandana.audits.outcome import (
+    DETERMINISTIC,
+    MU,
+    NOISE,
+    ONE_RUN,
+    SAMPLING,
+    Effort,
+    Setup,
+    Verdict,
+    accounted_as,
+    accounted_mu,
+)
 from bandana.audits.plan import PlannedBound, plan_bounds
 from bandana.audits.replays.attacks import ACTIONS, REPORT, TRANSCRIPT
 from bandana.audits.replays.measure import Measurement, measure, rounded
@@ -170,7 +181,7 @@ def test_a_fault_of_some_searches_alone_is_named_with_the_others():
     )
     outcome = audit(subject.trial, controls, EFFORT)
     assert [(control.name, control.expected) for control in outcome.controls] == [("released-again", (DETERMINISTIC,))]
-    assert outcome.about["not planted, as they are no faults here"] == "released-again (for sampling), other"
+    assert outcome.about.not_planted == {"released-again": ("sampling",), "other": ()}
 
 
 # --- what each search adds ------------------------------------------------------------------------------------------
@@ -220,8 +231,7 @@ def test_a_local_claim_is_audited_in_the_report_and_in_one_run():
 
 def test_evidence_of_a_local_audit_agrees_with_its_scores(tmp_path):
     subject = subjects()["block local"]()
-    about = {"probes": ", ".join(map(str, subject.trial.probes)), "seeds": f"SeedSequence({EFFORT.seed})"}
-    about["code sha256"] = "0" * 64
+    about = Setup(probes=subject.trial.probes, seed=EFFORT.seed, code_sha256="0" * 64)
     named = {"kind": "catalog", "name": subject.label}
     write(tmp_path / "e.npz", audit(subject.trial, subject.controls[:1], EFFORT, subject=named, about=about))
     assert_follows_from_its_scores(tmp_path / "e.npz")

@@ -450,7 +450,7 @@ def report_document(loaded: Loaded, outcome: Outcome, request: Request, place: P
         f"Audit of {loaded.label}",
         [summarize(outcome, about)],
         kind="audit",
-        table=outcome.about["table"],
+        table=outcome.about.table,
         actions=[f"{'action' if is_episodic else 'arm'} {arm}" for arm in range(n_actions)],
         unit="episodes" if is_episodic else "rounds",
         rounds=request.rounds,

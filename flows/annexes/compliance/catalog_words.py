@@ -22,7 +22,6 @@ from bandana.flows.annexes.compliance.evidence.recompute import CLAIM, FAULTS
 
 _LEVEL = re.compile(r"\b(?:eps|rho)=(\S+)")
 _FAULTS = "planted faults"
-_NOT_PLANTED = "not planted, as they are no faults here"
 
 
 def with_catalog(verification: Verification, outcome: Outcome) -> Verification:
@@ -38,9 +37,8 @@ def with_catalog(verification: Verification, outcome: Outcome) -> Verification:
         line = Line("subject", outcome.subject.get("name", ""), "the catalog holds no such algorithm", False, CLAIM)
         return replace(verification, lines=tuple(line if old.what == "subject" else old for old in verification.lines))
     claim, faults = expected[0], {*expected[1], *ALWAYS}
-    whose = claim.statement.partition(" are ")[0]
     words = {
-        "claim: statement": (outcome.claim.statement, f"{whose} are {outcome.claim.stated}"),
+        "claim: statement": (outcome.claim.statement, f"{claim.covers} are "),
         "claim: unit": (outcome.claim.unit, claim.unit),
         "claim: theorem and source": _both(outcome.claim, claim),
     }
@@ -50,9 +48,7 @@ def with_catalog(verification: Verification, outcome: Outcome) -> Verification:
     is_walked = outcome.coverage is not None and outcome.coverage.horizon > 0
     faults |= {LATE} if is_walked else set()
     planted = {control.name for control in outcome.all_controls} - {*SOMETIMES, *(() if is_walked else (LATE,))}
-    noted = re.sub(r" \(for [^)]*\)", "", outcome.about.get(_NOT_PLANTED, ""))  # planted for some searches only
-    harmless = {name for name in noted.split(", ") if name}
-    stated, listed = ", ".join(sorted(planted | harmless)), ", ".join(sorted(faults))
+    stated, listed = ", ".join(sorted(planted | {*outcome.about.not_planted})), ", ".join(sorted(faults))
     lines.append(Line(_FAULTS, stated, listed, stated == listed, FAULTS))
     lines.append(_check_searches(outcome, expected[1]))
     return replace(verification, lines=tuple(lines))
@@ -64,8 +60,9 @@ def _check_searches(outcome: Outcome, searches: dict[str, set[str]]) -> Line:
     stated: dict[str, set[str]] = {}
     for control in outcome.all_controls:
         stated.setdefault(control.name, set()).update(control.expected)
-    for name, left_out in re.findall(r"([\w-]+) \(for ([^)]*)\)", outcome.about.get(_NOT_PLANTED, "")):
-        stated.setdefault(name, set()).update(filter(None, left_out.split(", ")))
+    for name, left_out in outcome.about.not_planted.items():
+        if left_out:  # planted for other searches only
+            stated.setdefault(name, set()).update(left_out)
     wrong = [name for name in searches if name in stated and stated[name] != searches[name]]
     expected = "; ".join(f"{name} by {', '.join(sorted(searches[name]))}" for name in wrong)
     stated_words = "as stated" if not wrong else ", ".join(wrong)
@@ -93,9 +90,7 @@ def _confirmed(line: Line, words: dict[str, tuple[str, str]]) -> Line:
         return line
     stated, confirmed = words[what]
     if what == "claim: statement":  # each budget has a number of its own, which is checked already
-        stated, confirmed = (text.partition(" are ")[0] for text in (line.stated, confirmed))
-        confirmed = line.stated if stated == confirmed else f"{confirmed} are ..."
-        stated = line.stated
+        stated, confirmed = line.stated, line.stated if line.stated.startswith(confirmed) else f"{confirmed}..."
     return Line(line.what, stated, confirmed, stated == confirmed, line.part)
 
 

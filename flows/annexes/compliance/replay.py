@@ -174,7 +174,7 @@ def _amount(text: str, n_units: int) -> int:
 
 
 def _code_line(outcome: Outcome, code: MadeBy) -> Line:
-    stated = outcome.about.get("code sha256", "none")
+    stated = outcome.about.code_sha256 or "none"
     is_same = stated == code["code"]
     return Line("replayed: code", f"{stated[:16]}...", "the same code" if is_same else OTHER_CODE, is_same, SETTING)
 
@@ -190,7 +190,7 @@ def _request_line(outcome: Outcome, again: _Rebuilt) -> Line:
         wrong.append("effort")
     versions_of = made.get("versions") or {}
     libraries = {name: ".".join(str(versions_of.get(name)).split(".")[:2]) for name in identity.libraries()}
-    if made.get("made") != {"code": outcome.about.get("code sha256"), "libraries": libraries}:
+    if made.get("made") != {"code": outcome.about.code_sha256, "libraries": libraries}:
         wrong.append("code and libraries")
     if stated is None:
         return Line("replayed: request", "not recorded", "the request is not recorded", None, SETTING)

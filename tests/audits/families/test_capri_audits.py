@@ -146,7 +146,7 @@ def test_a_fault_that_changes_nothing_is_not_planted():
     assert not control.is_fault(entry.build(bed_settings(entry, far, "tight")))
     outcome = audit(Trial(algorithm, entry.promise(settings), table, (0,)), (control,), Effort(1000, 0.95, 1e-5, 5, 1))
     assert not outcome.controls
-    assert outcome.about["not planted, as they are no faults here"] == control.name
+    assert outcome.about.not_planted == {control.name: ()}
 
 
 @pytest.mark.parametrize(("calibration", "is_fault"), [("printed", False), ("tight", True)])

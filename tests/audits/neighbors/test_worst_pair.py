@@ -15,11 +15,12 @@ from bandana.algorithms.environments.tables import RewardTable
 from bandana.audits.faults.releases import GENERIC
 from bandana.audits.neighbors import worst_pair
 from bandana.audits.neighbors.candidates import Candidate, candidate_pairs, early_probes, even_rewards
+from bandana.audits.neighbors.neighbor import Context, Others
 from bandana.audits.neighbors.worst_pair import find, losses, visible_mu
 from bandana.audits.testbeds.blocks import UNIT, PhaseTotal, RunningSumBed, trials
 from bandana.privacy_core import Exact, Gaussian, Interval, Laplace, LocalSum, PhaseSum, ReproducibleNoise
 
-TRIALS = trials()
+TRIALS, CONTEXT = trials(), Context(0.0, 1.0, Others.TABLE)
 FAULTS = {control.name: control for control in GENERIC}
 
 
@@ -36,13 +37,13 @@ def _adar(calibration="tight", epsilon=1.0, n_arms=2):
 
 def test_a_candidate_is_a_pair_that_says_what_it_is():
     table = _even(5)
-    pair = Candidate(3, Change(0.0, 5.0), "all others 1/2").pair(table)
+    pair = Candidate(3, Change(0.0, 5.0), CONTEXT).pair(table)
     assert pair.record == 3
     assert pair.data.rewards[:, 0].tolist() == [0.5, 0.5, 0.5, 0.0, 0.5]
     assert pair.neighbor.rewards[:, 1].tolist() == [0.5, 0.5, 0.5, 5.0, 0.5]
     assert (pair.data.reward_range, pair.neighbor.reward_range) == (UNIT, Interval(0.0, 5.0))
-    assert pair.description == "record 3: every reward 0 becomes 5; all others 1/2"
-    below = Candidate(0, Change(1.0, -4.0), "c").pair(table)
+    assert pair.description == "record 3: every reward 0 becomes 5; all others as in the table"
+    below = Candidate(0, Change(1.0, -4.0), CONTEXT).pair(table)
     assert below.neighbor.reward_range == Interval(-4.0, 1.0)
 
 
@@ -59,9 +60,9 @@ def test_candidates_stand_early_and_leave_decisions_open():
         differs = (pair.data.rewards != pair.neighbor.rewards).any(axis=1)
         assert np.flatnonzero(differs).tolist() == [pair.record]
     assert len(candidate_pairs(24, 2, UNIT)) == 4 * 7
-    for told, rewards in even_rewards((24, 2), UNIT, 0).items():
+    for context, rewards in even_rewards((24, 2), UNIT, 0).items():
         assert rewards.shape == (24, 2)
-        if "coins" not in told:
+        if context.others is not Others.COINS:
             assert (rewards[:, 0] == rewards[:, 1]).all()
 
 
@@ -98,8 +99,8 @@ def _losses(algorithm, tried, contexts, n=16, stage=0):
 
 
 def test_losses_of_gaussian_and_laplace_messages_are_the_calibrated_ones():
-    contexts = {"c": _even(8)}
-    tried = [Candidate(3, Change(0.0, top), "c") for top in (1.0, 0.5, 0.0, 7.0)]
+    contexts = {CONTEXT: _even(8)}
+    tried = [Candidate(3, Change(0.0, top), CONTEXT) for top in (1.0, 0.5, 0.0, 7.0)]
     shares = np.array([1.0, 0.5, 0.0, 1.0])  # of the sensitivity; what lies outside the range is clipped
     gaussian = _losses(RunningSumBed(2, UNIT, LocalSum(Gaussian(1.0, 0.5))), tried, contexts)
     assert gaussian.mu == pytest.approx(np.tile(2 * shares[:, None], 16))
@@ -119,7 +120,7 @@ def test_no_two_calls_of_a_search_draw_the_same_noise(monkeypatch):
 
     monkeypatch.setattr(worst_pair, "ReproducibleNoise", noted)
     for seed, stage in ((0, 0), (0, 1), (1, 0), (0, 0)):
-        losses(_adar(), {"c": _even(8)}, [Candidate(3, Change(0.0, 1.0), "c")], 2, seed, stage)
+        losses(_adar(), {CONTEXT: _even(8)}, [Candidate(3, Change(0.0, 1.0), CONTEXT)], 2, seed, stage)
     assert drawn[3] == drawn[0]
     assert len(set(drawn)) == 3
     audits = tuple(
@@ -131,13 +132,14 @@ def test_no_two_calls_of_a_search_draw_the_same_noise(monkeypatch):
 def test_losses_of_several_releases_add_up():
     """A record of `repeated` lies in all later releases: mu^2 / 24 each."""
     bed = TRIALS["repeated"]
-    got = _losses(bed.algorithm, [Candidate(record, Change(0.0, 1.0), "c") for record in range(24)], {"c": bed.table}, 2)
+    tried = [Candidate(record, Change(0.0, 1.0), CONTEXT) for record in range(24)]
+    got = _losses(bed.algorithm, tried, {CONTEXT: bed.table}, 2)
     assert got.mu == pytest.approx(np.sqrt((24 - np.arange(24)) / 24)[:, None] * np.ones(2))
 
 
 def test_what_the_other_side_cannot_do_is_an_infinite_loss():
-    contexts = {"c": _even(24)}
-    tried = [Candidate(0, Change(0.0, 1.0), "c"), Candidate(0, Change(0.0, 0.0), "c")]
+    contexts = {CONTEXT: _even(24)}
+    tried = [Candidate(0, Change(0.0, 1.0), CONTEXT), Candidate(0, Change(0.0, 0.0), CONTEXT)]
     for name in ("noise-reused", "first-release-exact"):
         got = _losses(FAULTS[name].plant(_adar()), tried, contexts)
         assert np.isinf(got.mu[0]).all()
@@ -151,16 +153,16 @@ def test_what_the_other_side_cannot_do_is_an_infinite_loss():
 
 @pytest.mark.parametrize(("name", "factor"), [("noise-halved", 2.0), ("noise-sqrt2", 2**0.5), ("released-again", 2**0.5)])
 def test_the_loss_is_that_of_the_noise_that_is_drawn(name, factor):
-    got = _losses(FAULTS[name].plant(_adar()), [Candidate(0, Change(0.0, 1.0), "c")], {"c": _even(24)})
+    got = _losses(FAULTS[name].plant(_adar()), [Candidate(0, Change(0.0, 1.0), CONTEXT)], {CONTEXT: _even(24)})
     assert got.mu == pytest.approx(factor * np.ones((1, 16)))
 
 
 def test_losses_do_not_depend_on_how_they_are_batched(monkeypatch):
     """Plays a run whose decisions do not change the loss; with other seeds for other batches."""
-    tried = [Candidate(record, Change(0.0, 1.0), "c") for record in range(24)]
-    whole = _losses(TRIALS["tree"].algorithm, tried, {"c": _even(24)})
+    tried = [Candidate(record, Change(0.0, 1.0), CONTEXT) for record in range(24)]
+    whole = _losses(TRIALS["tree"].algorithm, tried, {CONTEXT: _even(24)})
     monkeypatch.setattr("bandana.audits.neighbors.worst_pair._CELLS", 24 * 20)
-    assert np.allclose(_losses(TRIALS["tree"].algorithm, tried, {"c": _even(24)}).mu, whole.mu, atol=1e-12)
+    assert np.allclose(_losses(TRIALS["tree"].algorithm, tried, {CONTEXT: _even(24)}).mu, whole.mu, atol=1e-12)
 
 
 # --- the statistic ---------------------------------------------------------------------------------------------------

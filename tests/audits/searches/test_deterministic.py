@@ -391,7 +391,7 @@ def test_a_pair_is_examined_as_a_case():
         assert found.case.record == pair.record
         assert math.isclose(found.rows[found.release].times, 2.0)
     data = table.replaced(3, (0.0, 0.0))
-    outside = Pair(data, data.replaced(3, (4.0, 4.0), Interval(0.0, 4.0)), 3, "")
+    outside = Pair(data, data.replaced(3, (4.0, 4.0), Interval(0.0, 4.0)), 3)
     assert examine_pair(_honest(), outside, CLAIM, seed=1) is None
     assert examine_pair(PLANTED["not-clipped"](_honest()), outside, CLAIM, seed=1) is not None
 

@@ -25,8 +25,9 @@ from bandana.audits.bounds.methods import method_of
 from bandana.audits.claims import ClaimError, Quantity
 from bandana.audits.coverage import Coverage
 from bandana.audits.neighbors.candidates import Candidate, candidate_pairs, reward_changes
+from bandana.audits.neighbors.neighbor import Context, Others
 from bandana.audits.neighbors.pairs import Pair
-from bandana.audits.outcome import ACTIONS, SAMPLING, Effort, Outcome, StatedBound, TriedControl
+from bandana.audits.outcome import ACTIONS, SAMPLING, Effort, Outcome, Setup, StatedBound, TriedControl
 from bandana.audits.plan import PlannedBound, levels
 from bandana.audits.replays.classifiers import features, learn_codes, learn_logistic, learn_stumps, with_signs
 from bandana.audits.replays.measure import Measurement, rounded
@@ -142,7 +143,7 @@ def measure(play: Play, pairs: tuple[Pair, ...], claim: Claim, effort: Effort, n
             for side, score in zip(sides, (data, neighbor), strict=True):
                 check_calls(score, side.block[half:])
             scores[key] = data, neighbor
-            stated.append(chosen.state(ACTIONS, pair.description, quantity, level, scores[key], key))
+            stated.append(chosen.state(ACTIONS, pair.difference, quantity, level, scores[key], key))
     return Measurement(tuple(stated), scores)
 
 
@@ -154,11 +155,10 @@ def tried_pairs(shape: Shape, span: Interval, records: tuple[int, ...], seed: in
         for change in reward_changes(span)[1:]
         if outside or (span.low <= change.before <= span.high and span.low <= change.after <= span.high)
     ]
-    even = RewardTable(np.full(shape, span.low), span)
-    words = f"all other rewards {span.low:g}"
+    even, context = RewardTable(np.full(shape, span.low), span), Context(span.low, span.high, Others.LOWEST)
     return [
         *candidate_pairs(n_rounds, n_arms, span, records, seed),
-        *(Candidate(record, change, words).pair(even) for record in records[:2] for change in changes),
+        *(Candidate(record, change, context).pair(even) for record in records[:2] for change in changes),
     ]
 
 
@@ -220,7 +220,7 @@ def examine(
     pairs: tuple[Pair, ...],
     effort: Effort,
     subject: Mapping[str, str],
-    about: Mapping[str, str],
+    about: Setup,
     screened: Screened | None = None,
     menu: Menu | None = None,
     file: Path | None = None,

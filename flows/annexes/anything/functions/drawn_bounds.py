@@ -10,10 +10,12 @@ from functools import partial
 import numpy as np
 
 from bandana.algorithms.entry import Claim
+from bandana.algorithms.environments.data_sets import Change
 from bandana.algorithms.protocol import FloatArray, IntArray
 from bandana.audits.bounds import methods
 from bandana.audits.bounds.methods import bounds_on
 from bandana.audits.claims import Quantity
+from bandana.audits.neighbors.neighbor import Changed, Context, Others
 from bandana.audits.outcome import ACTIONS, DRAWN, Effort
 from bandana.audits.plan import levels
 from bandana.audits.replays.measure import Measurement, rounded
@@ -85,13 +87,13 @@ def screened_by(
     sides = _sides(chosen.scorer, rest, suspect, check_calls)
     if sides is None:
         return Screened(Measurement((), {}), suspects, n)
-    bound = chosen.state(ACTIONS, _words(menu, suspect), quantity, level, sides, f"{DRAWN}0")
+    bound = chosen.state(ACTIONS, _changed(menu, suspect), quantity, level, sides, f"{DRAWN}0")
     return Screened(Measurement((bound,), {bound.scores: sides}), suspects, n)
 
 
-def _words(menu: Menu, suspect: Suspect) -> str:
-    first, second = (f"{menu.values[code]:g}" for code in (suspect.first, suspect.second))
-    return f"record {suspect.record}: every reward {first} becomes {second}; all other rewards drawn and known"
+def _changed(menu: Menu, suspect: Suspect) -> Changed:
+    change = Change(float(menu.values[suspect.first]), float(menu.values[suspect.second]))
+    return Changed((suspect.record,), change, Context(menu.low, menu.high, Others.DRAWN))
 
 
 def _sides(

@@ -18,7 +18,8 @@ from bandana.algorithms.ties import first_largest
 from bandana.audits.bounds import methods
 from bandana.audits.bounds.methods import bounds_on, method_of
 from bandana.audits.claims import Quantity
-from bandana.audits.outcome import StatedBound
+from bandana.audits.neighbors.neighbor import Neighbor
+from bandana.audits.outcome import StatedBound, View
 from bandana.audits.replays.measure import rounded
 from bandana.flows.annexes.anything.outputs.calls import BrokenSubject
 
@@ -52,7 +53,7 @@ class Contender:
     promise: float
 
     def state(
-        self, view: str, pair: str, quantity: Quantity, level: float, scores: tuple[FloatArray, FloatArray], key: str
+        self, view: View, pair: Neighbor, quantity: Quantity, level: float, scores: tuple[FloatArray, FloatArray], key: str
     ) -> StatedBound:
         """The bound from scores of fresh runs; `key` is their name in the evidence."""
         lower = methods.bound(self.method, *scores, level, **self.parameters)

@@ -7,12 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from bandana.algorithms.claim import THE_OUTPUT
 from bandana.algorithms.entry import Claim
 from bandana.algorithms.protocol import FloatArray
 from bandana.audits.bounds import power
 from bandana.audits.claims import Quantity
 from bandana.audits.coverage import Coverage
-from bandana.audits.outcome import EQUAL, MIN_REPLAYS, SAMPLING, Effort, Outcome, StatedBound, TriedControl, Verdict
+from bandana.audits.outcome import EQUAL, MIN_REPLAYS, SAMPLING, Effort, Outcome, Setup, StatedBound, TriedControl, Verdict
 from bandana.flows.annexes.anything.foreign.frozen import Frozen
 from bandana.flows.annexes.anything.outputs.bounds import reach_of
 from bandana.flows.annexes.anything.pairs.coupling import Coupling
@@ -180,7 +181,7 @@ class ReleaseOutcome:
             "reasons": list(self.reasons),
         }
 
-    def recorded(self, claim: Claim, subject: Mapping[str, str], about: Mapping[str, str]) -> Outcome:
+    def recorded(self, claim: Claim, subject: Mapping[str, str], about: Setup) -> Outcome:
         """The same verdict in the form that evidence files and reports keep.
 
         Two planted faults stand for all: a release that always tells its side, and one that tells it as seldom as the
@@ -206,7 +207,7 @@ class ReleaseOutcome:
         )
         return Outcome(
             subject=subject,
-            claim=replace(claim, statement=f"the output is {claim.stated}"),
+            claim=replace(claim, covers=THE_OUTPUT, assumption=""),
             effort=Effort(
                 max(self.n_runs, MIN_REPLAYS), self.confidence, self.quantity.delta or _DEFAULT_DELTA, 1, self.seed
             ),

@@ -21,6 +21,7 @@ from bandana.audits.bounds import methods
 from bandana.audits.bounds.methods import bounds_on
 from bandana.audits.claims import Quantity
 from bandana.audits.leaves import leaves
+from bandana.audits.neighbors.neighbor import Given
 from bandana.audits.outcome import OUTPUT
 from bandana.audits.replays.classifiers import with_signs
 from bandana.audits.replays.measure import rounded
@@ -204,7 +205,7 @@ def examine(
         stated=stated,
         quantity=quantity,
         limit=limit,
-        bound=chosen.state(OUTPUT, pair, quantity, level, scores, "output0"),
+        bound=chosen.state(OUTPUT, Given(pair), quantity, level, scores, "output0"),
         scores=scores,
         n_runs=n,
         confidence=confidence,

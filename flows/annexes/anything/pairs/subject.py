@@ -74,7 +74,7 @@ def of_algorithm(algorithm: Algorithm, tables: Tables) -> Callable[[int, int, in
     values, asks for other releases, plays another arm or keeps another released state.
     """
     first = next(iter(changed_records(tables)), 0)
-    pair = Pair(*tables, first, "the given pair")
+    pair = Pair(*tables, first)
 
     def scores(side: int, seed: int, n_runs: int) -> FloatArray:
         streams = tables if side == 0 else (tables[1], tables[0])

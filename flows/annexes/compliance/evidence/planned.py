@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from typing import Any
 from bandana.audits.bounds import one_run_methods
 from bandana.audits.bounds.methods import bounds_on, method_of
 from bandana.audits.claims import Quantity
+from bandana.audits.neighbors.neighbor import Changed, Neighbor
 from bandana.audits.outcome import ACTIONS, DRAWN, ONE_RUN, OUTPUT, TRANSCRIPT, Outcome, StatedBound
 from bandana.audits.plan import EARLY, PlannedBound, levels, plan_bounds
 from bandana.flows.annexes.compliance.evidence.lines import Line, agree
@@ -20,7 +20,6 @@ _GIVEN = (Relation.GIVEN_PAIR, Relation.USER, Relation.ADD_REMOVE)
 """Relations whose claims are audited as releases, on one pair; of the catalog, users are replaced in their releases."""
 _PLACEMENTS = 5
 """Sets of records of a user that an audit tries beside those at its probes, at most."""
-NOT_A_NUMBER = "some scores of the"
 _WHAT = "bounds that claim and effort plan"
 _MOST_SHOWN = 3
 
@@ -52,7 +51,7 @@ def check_plan(outcome: Outcome) -> list[Line]:
     Args:
       outcome: the audit at the claimed budget, or the one at the test budget.
     """
-    if not outcome.bounds and any(caveat.startswith(NOT_A_NUMBER) for caveat in outcome.caveats):
+    if not outcome.bounds and outcome.no_number is not None:
         return [Line(_WHAT, "none: scores were NaN", "only a replay can see that", None)]
     expected = list(_expected(outcome))
     wrong = list(_differences(expected, outcome.bounds))
@@ -150,47 +149,45 @@ def _of_one_run(outcome: Outcome, plan: tuple[PlannedBound, ...]) -> Iterator[_E
 def _n_pairs(outcome: Outcome) -> int:
     """Number of replayed pairs: those of the bounds, or more where the probes alone give more."""
     shown = {bound.scores for bound in outcome.bounds if bound.view == TRANSCRIPT}
-    return max(len(shown), len(probes_of(outcome)) + 2)
+    return max(len(shown), len(outcome.about.probes) + 2)
 
 
-def probes_of(outcome: Outcome) -> list[int]:
-    """Records that the audit states it planted canaries at."""
-    return [int(number) for number in re.findall(r"\d+", outcome.about.get("probes", ""))]
-
-
-def _check_users(names: Mapping[str, str], n_pairs: int, most: int) -> Line:
-    """The pairs that differ in all records of a user: some placements, one outside the range, the least favorable."""
-    wrong = [place for place, neighbor in names.items() if " of one user (" not in neighbor]
-    if "outside" not in names.get(f"{TRANSCRIPT}{n_pairs - 2}", ""):
-        wrong.append("a user outside the range")
-    if not 3 <= n_pairs <= most:
-        wrong.append(f"3 to {most} pairs")
-    words = "as stated" if not wrong else f"expected: {'; '.join(wrong)}"
-    return Line("pairs of data sets", f"{n_pairs}, all records of one user each", words, not wrong)
+def _changes(outcome: Outcome) -> list[Changed | None]:
+    """The change of each replayed pair; None where its bounds state several, or none."""
+    stated: dict[str, set[Neighbor]] = {}
+    for bound in outcome.bounds:
+        stated.setdefault(bound.scores.removeprefix(bound.view), set()).add(bound.neighbor)
+    n_pairs = len({bound.scores for bound in outcome.bounds if bound.view == TRANSCRIPT})
+    pairs = [[*stated.get(str(pair), ())] for pair in range(n_pairs)]
+    return [each[0] if len(each) == 1 and isinstance(each[0], Changed) else None for each in pairs]
 
 
 def _check_pairs(outcome: Outcome) -> Line:
-    """The pairs: a canary at each probe, one outside the range at the last, and the least favorable one that was found."""
-    probes = probes_of(outcome)
-    names = {bound.scores: bound.neighbor for bound in outcome.bounds if bound.view == TRANSCRIPT}
-    n_pairs = len(names)
+    """The pairs: a canary at each probe, one outside the range at the last, and the least favorable one that was found.
+
+    Where all records of a user differ, some placements are in place of the probes.
+    """
+    probes, pairs = outcome.about.probes, _changes(outcome)
+    records, of_users = [pair.records if pair else () for pair in pairs], outcome.claim.relation is Relation.USER
+    outside = next((pair.records for pair in pairs[-2:-1] if pair and pair.is_outside), None)
+    wrong = [f"one change in pair {place}" for place, pair in enumerate(pairs) if pair is None]
     # Covariates that change too give up to two more pairs a probe.
-    most = len(probes) + 2 + (0 if outcome.claim.relation is Relation.REPLACE_REWARD else 2 * len(probes))
-    if outcome.claim.relation is Relation.USER:
-        return _check_users(names, n_pairs, len(probes) + 2 + _PLACEMENTS)
-    wrong = [
-        f"record {probe}"
-        for index, probe in enumerate(probes)
-        if not names.get(f"{TRANSCRIPT}{index}", "").startswith(f"record {probe}: ")
-    ]
-    if not probes:
+    least, most = len(probes) + 2, len(probes) + 2
+    if of_users:
+        least, most = 3, most + _PLACEMENTS
+        wrong += [f"records of one user in pair {place}" for place, mine in enumerate(records) if len(mine) < 2]
+    else:
+        most += 0 if outcome.claim.relation is Relation.REPLACE_REWARD else 2 * len(probes)
+        wrong += [f"record {probe}" for place, probe in enumerate(probes) if records[place : place + 1] != [(probe,)]]
+    if not of_users and not probes:
         wrong.append("probes are not stated")
-    if probes and not names.get(f"{TRANSCRIPT}{n_pairs - 2}", "").startswith(f"record {probes[-1]}: "):
-        wrong.append(f"record {probes[-1]}, outside the range")
-    if not len(probes) + 2 <= n_pairs <= most:
-        wrong.append(f"{len(probes) + 2} pairs" if most == len(probes) + 2 else f"{len(probes) + 2} to {most} pairs")
-    stated = f"{n_pairs}, canaries at {', '.join(map(str, probes))}"
-    return Line("pairs of data sets", stated, "as stated" if not wrong else f"expected: {'; '.join(wrong)}", not wrong)
+    elif outside is None or not (of_users or outside == probes[-1:]):
+        wrong.append("a user outside the range" if of_users else f"record {probes[-1]}, outside the range")
+    if not least <= len(pairs) <= most:
+        wrong.append(f"{least} pairs" if most == least else f"{least} to {most} pairs")
+    what = "all records of one user each" if of_users else f"canaries at {', '.join(map(str, probes))}"
+    words = "as stated" if not wrong else f"expected: {'; '.join(wrong)}"
+    return Line("pairs of data sets", f"{len(pairs)}, {what}", words, not wrong)
 
 
 def _absent(outcome: Outcome) -> list[Line]:

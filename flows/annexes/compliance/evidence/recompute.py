@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from bandana.audits.claims import Quantity, text_of
-from bandana.audits.evidence.archive import Evidence, UnusableEvidence, described, parts, read, recompute
-from bandana.audits.outcome import ACTIONS, DRAWN, ONE_RUN, OUTPUT, Outcome, StatedBound, Verdict
+from bandana.audits.claims import text_of
+from bandana.audits.evidence.archive import Evidence, StatedNumbers, UnusableEvidence, describe, parts, read, recompute
+from bandana.audits.evidence.fields import load
+from bandana.audits.outcome import ACTIONS, DRAWN, ONE_RUN, OUTPUT, Outcome, StatedBound, Verdict, inequalities
 from bandana.flows.annexes.compliance.evidence.lines import (
     CLOSE,
     Line,
@@ -82,7 +83,7 @@ def _verification(evidence: Evidence) -> Verification:
 
 def _check_form(outcome: Outcome, stated: Mapping[str, Any]) -> list[Line]:
     """Lines on what the file says beside, or in place of, what its own fields give: an added field is one."""
-    wrong = differences(stated, described(outcome))
+    wrong = differences(stated, describe(outcome))
     return [Line(f"form: {place}", shortly(mine), shortly(again), False) for place, mine, again in wrong]
 
 
@@ -99,9 +100,6 @@ def _recompute(outcome: Outcome, stated: Mapping[str, Any]) -> tuple[list[Line],
     again = replace(anew[0], at_test_budget=anew[1] if len(anew) > 1 else None)
     verdict = _verdict(again)
     lines.append(compared("verdict", stated["verdict"], verdict))
-    texts = [" / ".join(reasons) for reasons in (stated["reasons"], again.reasons)]
-    if texts[0] != texts[1]:
-        lines.append(Line("reasons", texts[0], texts[1], False))
     return lines, verdict
 
 
@@ -118,16 +116,16 @@ def _recompute_part(outcome: Outcome, stated: Mapping[str, Any], share: float) -
         lines.append(line)
         anew.append(replace(bound, lower=lower))
     again = replace(outcome, bounds=tuple(anew))
-    for item in stated["numbers"]:
-        quantity = Quantity(**item["quantity"])
-        three = again.numbers.get(quantity)
+    numbers = load(tuple[StatedNumbers, ...], stated["numbers"])
+    for mine in numbers:
+        three = again.numbers.get(mine.quantity)
         for name in ("claimed", "accounted", "measured"):
-            number = None if item[name] is None else float(item[name])
-            lines.append(compared(f"{name}: {quantity}", number, None if three is None else getattr(three, name)))
-    if len(stated["numbers"]) != len(again.numbers):
-        lines.append(compared("quantities", len(stated["numbers"]), len(again.numbers)))
-    for what in dict.fromkeys([*stated["inequalities"], *again.inequalities]):
-        lines.append(compared(what, *(_HOLDS[held.get(what)] for held in (stated["inequalities"], again.inequalities))))
+            lines.append(compared(f"{name}: {mine.quantity}", getattr(mine, name), three and getattr(three, name)))
+    if len(numbers) != len(again.numbers):
+        lines.append(compared("quantities", len(numbers), len(again.numbers)))
+    held = [inequalities((three.quantity, three) for three in numbers), inequalities(again.numbers.items())]
+    for what in sorted({*held[0], *held[1]}):
+        lines.append(compared(what, *(_HOLDS[each.get(what)] for each in held)))
     return [*lines, *in_part(FAULTS, check_controls(outcome))], again
 
 
@@ -145,7 +143,7 @@ def _check_scores(outcome: Outcome) -> list[Line]:
     replays = outcome.effort.replays
     for name, pair in outcome.scores.items():
         view = views.get(name)
-        expected = {ACTIONS: replays - replays // 2, ONE_RUN: len(pair[0])}.get(str(view), replays)
+        expected = replays - replays // 2 if view == ACTIONS else len(pair[0]) if view == ONE_RUN else replays
         if view == OUTPUT:  # most runs teach the score and choose it, and what was given may be fewer than were asked for
             expected = min(len(pair[0]), replays)
         if name.startswith(DRAWN):  # coins decided how many runs have one value of the record, and how many the other

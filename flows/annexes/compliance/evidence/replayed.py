@@ -20,6 +20,7 @@ from bandana.algorithms.protocol import FloatArray
 from bandana.audits.audit import try_control
 from bandana.audits.coverage import Coverage
 from bandana.audits.evidence.archive import parts
+from bandana.audits.evidence.fields import plain
 from bandana.audits.neighbors.pairs import Pair
 from bandana.audits.outcome import ACTIONS, GUESSED_COINS, ONE_RUN, REPORT, TRANSCRIPT, Outcome, TriedControl
 from bandana.audits.plan import plan_bounds
@@ -32,7 +33,6 @@ from bandana.audits.searches.request import Request
 from bandana.audits.searches.sampling import foreseen, power_of
 from bandana.audits.trial import Audited
 from bandana.flows.annexes.compliance.evidence.lines import Line, agree, differences, in_part, shortly, shown
-from bandana.flows.annexes.compliance.evidence.planned import NOT_A_NUMBER
 from bandana.flows.annexes.compliance.evidence.recompute import FAULTS, POWER, SEARCHES, SETTING
 from bandana.privacy_core import PureDP
 
@@ -150,11 +150,10 @@ class Replay:
         """Names, table, probes and seeds, and which faults were not planted."""
         pairs = [("subject", self.outcome.subject, self.subject.subject), ("about", self.outcome.about, self.subject.notes)]
         lines = []
-        for name, stated, again in pairs:
-            is_same = dict(stated) == dict(again)
-            lines.append(Line(f"replayed: {name}", f"{len(stated)} words", f"{len(again)} words", is_same, SETTING))
+        for name, stated, again in [(name, plain(first), plain(second)) for name, first, second in pairs]:
+            lines.append(Line(f"replayed: {name}", f"{len(stated)} words", f"{len(again)} words", stated == again, SETTING))
             lines += [Line(f"replayed: {name}: {place}", shortly(mine), shortly(theirs), False, SETTING)
-                      for place, mine, theirs in differences(dict(stated), dict(again))]  # fmt: skip
+                      for place, mine, theirs in differences(stated, again)]  # fmt: skip
         return lines
 
     def _of_subject(self, prefix: str) -> list[Line]:
@@ -175,7 +174,7 @@ class Replay:
                 ("ledger", _events(part.events), _events(request.events)),
                 ("pairs", _pairs(part), _pairs_of(request) if part.bounds else ""),
                 ("attacks", *_attacks(part)),
-                ("caveats", _foreseen(part.caveats), _foreseen((*caveats, *foreseen(request)))),
+                ("caveats", *("; ".join(each) or "none" for each in (part.caveats, (*caveats, *foreseen(request))))),
             )
         ]  # fmt: skip
         lines = in_part(SETTING, lines)
@@ -216,9 +215,9 @@ class Replay:
             if name in part.scores:
                 stated = part.scores[name][unit.side][rows]
                 lines.append(self._compared(f"replayed: {unit}, {view}", stated, rounded(scores)))
-        words = {bound.neighbor for bound in part.bounds if bound.scores == f"{TRANSCRIPT}{unit.pair}"}
-        if words != {self._pair(unit).description}:
-            lines.append(Line(f"replayed: {unit}", ", ".join(sorted(words)), self._pair(unit).description, False))
+        named = {bound.neighbor for bound in part.bounds if bound.scores == f"{TRANSCRIPT}{unit.pair}"}
+        if named != {(pair := self._pair(unit)).difference}:
+            lines.append(Line(f"replayed: {unit}", ", ".join(sorted(map(str, named))), pair.description, False))
         return lines
 
     def _actions(self, prefix: str, pair: int, blocks: Mapping[tuple[int, int], Replays]) -> list[Line]:
@@ -301,7 +300,7 @@ def n_differing(stated: FloatArray, again: FloatArray) -> int:
 def _pairs(part: Outcome) -> str:
     """The pair of every bound on pairs, in words."""
     views = {bound.view for bound in part.bounds} - {ONE_RUN}
-    named = {(int(b.scores.removeprefix(view)), b.neighbor) for view in views for b in part.bounds if b.view == view}
+    named = {(int(b.scores.removeprefix(view)), str(b.neighbor)) for view in views for b in part.bounds if b.view == view}
     return "; ".join(f"{place}: {neighbor}" for place, neighbor in sorted(named))
 
 
@@ -316,11 +315,6 @@ def _attacks(part: Outcome) -> tuple[str, str]:
     known[ONE_RUN] = {GUESSED_COINS}
     unknown = {bound.attack for bound in part.bounds if bound.attack not in known.get(bound.view, {bound.attack})}
     return ", ".join(sorted(unknown)) or "known", "known"
-
-
-def _foreseen(caveats: tuple[str, ...]) -> str:
-    """Caveats that follow without a replay: those of scores that are no numbers show in the scores."""
-    return "; ".join(caveat for caveat in caveats if not caveat.startswith(NOT_A_NUMBER)) or "none"
 
 
 def _caught(control: TriedControl) -> str:

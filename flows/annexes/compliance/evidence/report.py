@@ -16,7 +16,7 @@ import numpy as np
 
 from bandana.audits.contents import PROVENANCE, numbers_sha256, read_description
 from bandana.audits.evidence.archive import UnusableEvidence, read
-from bandana.audits.evidence.kinds import from_json
+from bandana.audits.evidence.fields import from_json
 from bandana.audits.reporting.intervals import mean_interval
 from bandana.audits.summary import summarize
 from bandana.flows.annexes.compliance.evidence.bundle import is_plain

@@ -9,33 +9,33 @@ from bandana.algorithms.claim import Claim
 from bandana.audits.claims import parse
 from bandana.audits.faults.catalog import CONTROLS
 from bandana.audits.faults.places import ALWAYS, SOMETIMES
-from bandana.audits.outcome import DETERMINISTIC, TriedControl
+from bandana.audits.outcome import DETERMINISTIC, Setup, TriedControl
 from bandana.audits.subjects import subjects
-from bandana.flows.annexes.compliance.catalog_words import _NOT_PLANTED, _check_searches, with_catalog
+from bandana.flows.annexes.compliance.catalog_words import _check_searches, with_catalog
 from bandana.flows.annexes.compliance.evidence.lines import Line, Verification
 
 SEARCHES = {"noise-halved": {"sampling", "noise"}, "noise-reused": {"deterministic"}}
 
 
-def _outcome(noted="", **expected):
+def _outcome(not_planted, **expected):
     names = {"halved": "noise-halved", "reused": "noise-reused", "shown": "value-shown", "tail": "exact-in-the-tail"}
     controls = [TriedControl(names[name], "", tuple(by.split()), (), 0.0, 1.0) for name, by in expected.items()]
-    return SimpleNamespace(all_controls=controls, about={_NOT_PLANTED: noted}, coverage=None)
+    return SimpleNamespace(all_controls=controls, about=Setup(not_planted=not_planted), coverage=None)
 
 
 @pytest.mark.parametrize(
-    ("expected", "noted", "wrong"),
+    ("expected", "not_planted", "wrong"),
     [
-        ({"halved": "noise sampling", "reused": "deterministic", "shown": "deterministic"}, "", ""),
-        ({"halved": "noise"}, "", "noise-halved"),
-        ({"halved": "noise"}, "x, noise-halved (for sampling), y (for )", ""),
-        ({"reused": "deterministic noise"}, "", "noise-reused"),
-        ({"shown": "sampling", "tail": ""}, "", "value-shown, exact-in-the-tail"),
+        ({"halved": "noise sampling", "reused": "deterministic", "shown": "deterministic"}, {}, ""),
+        ({"halved": "noise"}, {}, "noise-halved"),
+        ({"halved": "noise"}, {"x": (), "noise-halved": ("sampling",)}, ""),
+        ({"reused": "deterministic noise"}, {}, "noise-reused"),
+        ({"shown": "sampling", "tail": ""}, {}, "value-shown, exact-in-the-tail"),
     ],
 )
-def test_a_search_that_need_not_catch_a_fault_any_more_is_refused(expected, noted, wrong):
+def test_a_search_that_need_not_catch_a_fault_any_more_is_refused(expected, not_planted, wrong):
     """Whatever code the evidence states: nothing in the file decides whether this is compared."""
-    line = _check_searches(_outcome(noted, **expected), SEARCHES)
+    line = _check_searches(_outcome(not_planted, **expected), SEARCHES)
     assert (line.stated, line.is_ok, line.part) == (wrong or "as stated", not wrong, "planted faults")
 
 
@@ -53,7 +53,7 @@ def _evidence(label, name=None):
     return SimpleNamespace(
         subject={"kind": "catalog", "name": name or label},
         claim=subject.trial.claim,
-        about={},
+        about=Setup(),
         all_controls=controls,
         coverage=None,
     )
@@ -88,7 +88,7 @@ def test_the_catalogs_own_words_are_confirmed(label):
         ("theorem", "Theorem 99", "claim: theorem and source"),
         ("source", "another paper", "claim: theorem and source"),
         ("unit", "all data of all people", "claim: unit"),
-        ("statement", "the output is private", "claim: statement"),
+        ("covers", "the output", "claim: statement"),
     ],
 )
 @pytest.mark.parametrize("prefix", ["", "test budget: "])
@@ -123,7 +123,7 @@ def test_planted_faults_are_those_of_the_catalog_or_listed_as_harmless():
     fewer = _evidence("adar-ucb tight")
     fewer.all_controls = tuple(control for control in fewer.all_controls if control.name != first)
     assert _refused(_lines(fewer)) == ["planted faults"]
-    fewer.about = {_NOT_PLANTED: first}
+    fewer.about = Setup(not_planted={first: ()})
     assert _refused(_lines(fewer)) == [], "an audit run again shows whether it is harmless here"
     more = _evidence("adar-ucb tight")
     more.all_controls += (TriedControl("noise-free", "", ("sampling",), (), 0.0, 1.0),)

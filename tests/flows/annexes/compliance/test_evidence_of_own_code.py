@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from bandana.audits.audit import audit as audit_trial
 from bandana.audits.claims import parse
 from bandana.audits.evidence import describe, read, seal, write
-from bandana.audits.outcome import Effort
+from bandana.audits.outcome import Effort, Setup
 from bandana.audits.subjects import subjects
 from bandana.flows.annexes.compliance.evidence.recompute import verify
 from bandana.flows.annexes.compliance.evidence.standalone import PARTLY
@@ -99,8 +99,7 @@ def test_evidence_of_a_function_is_compared(evidence_of, name, verdict):
 
 def test_evidence_of_a_local_audit_agrees_with_its_scores(tmp_path):
     subject, effort = subjects()["block local"](), Effort(replays=8000, confidence=0.95, delta=1e-5, examples=20, seed=1)
-    about = {"probes": ", ".join(map(str, subject.trial.probes)), "seeds": f"SeedSequence({effort.seed})"}
-    about["code sha256"] = "0" * 64
+    about = Setup(probes=subject.trial.probes, seed=effort.seed, code_sha256="0" * 64)
     named = {"kind": "catalog", "name": subject.label}
     write(tmp_path / "e.npz", audit_trial(subject.trial, subject.controls[:1], effort, subject=named, about=about))
     found = verify(tmp_path / "e.npz")

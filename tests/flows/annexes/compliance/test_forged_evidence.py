@@ -12,14 +12,14 @@ from own_cases import UNIT, example
 from bandana.algorithms.environments.tables import random_table
 from bandana.audits.claims import parse
 from bandana.audits.evidence import UnusableEvidence, describe, recompute, seal, write
-from bandana.audits.outcome import ACTIONS, Effort, Verdict
+from bandana.audits.outcome import ACTIONS, Effort, Setup, Verdict
 from bandana.audits.own.white_box import examine
 from bandana.audits.trial import Trial
 from bandana.flows.annexes.compliance.evidence.recompute import verify
 
 EFFORT = Effort(replays=4000, confidence=0.95, delta=1e-5, examples=20, seed=1)
 SUBJECT = {"kind": "algorithm", "name": "bandit", "source sha256": "0" * 64}
-ABOUT = {"table": "coins", "probes": "0, 2", "seeds": "SeedSequence(1)", "code sha256": "0" * 64, "noise source": "seeded"}
+ABOUT = Setup("coins", (0, 2), 1, "seeded", "0" * 64)
 TABLE = random_table(16, 2, UNIT, 0)
 
 
@@ -103,19 +103,16 @@ def test_a_weaker_method_is_not_the_planned_one(honest, tmp_path):
     assert _named(found) == {"bounds that claim and effort plan"}
 
 
-@pytest.mark.parametrize(
-    "statement",
-    ["all actions are 0.1-GDP", "all actions are 1-GDP; and nobody can learn anything", "no record can be found out"],
-)
-def test_a_statement_that_the_claim_does_not_make_is_named(honest, tmp_path, statement):
-    found = _verified(replace(honest, claim=replace(honest.claim, statement=statement)), tmp_path)
+@pytest.mark.parametrize("covers", ["all actions are 0.1-GDP; all actions", "all rewards", "no record can be found out;"])
+def test_a_statement_that_the_claim_does_not_make_is_named(honest, tmp_path, covers):
+    found = _verified(replace(honest, claim=replace(honest.claim, covers=covers)), tmp_path)
     assert _named(found) == {"claim: statement"}
 
 
 NOT_IN_THE_SCORES = {
-    "subject.name", "subject.source sha256", "claim.source", "bounds.#.attack", "bounds.#.neighbor", "controls.#.name",
-    "controls.#.fault", "controls.#.measured", "controls.#.limit", "power", "about.table", "about.seeds",
-    "about.noise source", "coverage.views.#", "coverage.records.#", "coverage.rounds", "coverage.values.#",
+    "subject.name", "subject.source sha256", "claim.source", "bounds.#.attack", "controls.#.name",
+    "controls.#.fault", "controls.#.measured", "controls.#.limit", "power", "about.table",
+    "about.noise_source", "coverage.views.#", "coverage.records.#", "coverage.rounds", "coverage.values.#",
     "coverage.cases", "coverage.rarest", "coverage.unit", "coverage.tail", "coverage.refused",
     "coverage.walked", "coverage.walked_alone",
 }  # fmt: skip

@@ -19,6 +19,7 @@ from nightly import first
 from scores_alone import assert_partly_compared
 from whole_catalog import audited
 
+from bandana.algorithms.environments.data_sets import Change
 from bandana.audits.claims import parse
 from bandana.audits.evidence import archive, describe, recompute, seal, write
 from bandana.audits.outcome import Effort, Verdict
@@ -119,8 +120,7 @@ def some_scores(outcome, rng):
 def other_seed(outcome, rng):
     """Another seed is stated, with parameters and words to match: that of a lucky run, or of none."""
     seed = int(rng.integers(100, 102))
-    effort, about = replace(outcome.effort, seed=seed), dict(outcome.about)
-    about["seeds"] = about["seeds"].replace(f"({outcome.effort.seed})", f"({seed})")
+    effort, about = replace(outcome.effort, seed=seed), replace(outcome.about, seed=seed)
     bounds = [
         replace(bound, parameters={**bound.parameters, **({"seed": seed} if "seed" in bound.parameters else {})})
         for bound in outcome.bounds
@@ -161,34 +161,35 @@ def story_of_faults(outcome, rng):
 
 def other_words(outcome, rng):
     """Words that say more than the numbers."""
-    claim, about, coverage = outcome.claim, dict(outcome.about), outcome.coverage
+    claim, about, coverage = outcome.claim, outcome.about, outcome.coverage
     changes = [
-        {"claim": replace(claim, statement=f"all actions are {rng.uniform(0.01, 0.5):.2f}-GDP")},
-        {"claim": replace(claim, statement=f"{claim.statement}, whatever the data")},
+        {"claim": replace(claim, covers=f"all actions are {rng.uniform(0.01, 0.5):.2f}-GDP; all actions")},
+        {"claim": replace(claim, covers="all actions, whatever the data,")},
         {"claim": replace(claim, unit="all that anybody gives")},
         {"claim": replace(claim, source="Dwork and Roth")},
         {"claim": replace(claim, theorem="Theorem 7")},
         {"subject": {**outcome.subject, "name": "block tree"}},
         {"coverage": replace(coverage, cases=coverage.cases * 10)},
-        {"about": {**about, "seeds": "SeedSequence(12)"}},
-        {"about": {**about, "probes": "0, 1, 2"}},
+        {"about": replace(about, seed=12)},
+        {"about": replace(about, probes=(0, 1, 2))},
     ]
     return replace(outcome, **changes[int(rng.integers(len(changes)))])
 
 
 def other_setting(outcome, rng):
     """Another experiment is described than the one that was run, in words that the scores leave open."""
-    bounds, about, made = list(outcome.bounds), dict(outcome.about), dict(outcome.provenance)
+    bounds, about, made = list(outcome.bounds), outcome.about, dict(outcome.provenance)
     place = int(rng.integers(len(bounds)))
-    renamed = {"neighbor": f"record {int(rng.integers(9))}: every reward 0 becomes 9", "attack": "all known attacks"}
+    change = Change(0.0, 9.0)
+    renamed = {"neighbor": replace(bounds[place].neighbor, change=change), "attack": "all known attacks"}
     name = str(rng.choice(sorted(renamed)))
     bounds[place] = replace(bounds[place], **{name: renamed[name]})
     changes = [
         {"bounds": tuple(bounds)},
         {"power": outcome.power * float(rng.uniform(0.5, 0.9))},
-        {"about": {**about, "table": "a trial with 10,000 people"}},
-        {"about": {**about, "noise source": "a hardware generator"}},
-        {"about": {**about, "not planted, as they are no faults here": "noise-halved"}},
+        {"about": replace(about, table="a trial with 10,000 people")},
+        {"about": replace(about, noise_source="a hardware generator")},
+        {"about": replace(about, not_planted={"noise-halved": ()})},
         {"subject": {**outcome.subject, "source": "Dwork and Roth"}},
         {"provenance": {**made, "made": {**made["made"], "libraries": {"numpy": "9.9"}}}},
         {"provenance": {**made, "of": {**made["of"], "data": "of 10,000 people"}}},
@@ -259,7 +260,7 @@ def test_files_with_one_changed_number_under_a_right_hash_are_refused_without_a_
         arrays = {name: found[name] for name in found.files if name != "description"}
     description = json.loads(json.dumps(describe(honest)))
     rng = np.random.default_rng(5)
-    parts = ("bounds", "numbers", "events", "effort", "controls", "failure", "inequalities", "coverage", "power")
+    parts = ("bounds", "numbers", "events", "effort", "controls", "failure", "coverage", "power")
     leaves = [(where, value) for where, value in _leaves(description) if where[0] in parts and not isinstance(value, str)]
     for place in rng.choice(len(leaves), n, replace=False):
         where, value = leaves[place]

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 from whole_catalog import audited
 
 from bandana.audits.evidence import recompute, write
+from bandana.audits.neighbors.neighbor import Given
 from bandana.audits.outcome import Effort, Verdict
 from bandana.audits.subjects import subjects
 from bandana.flows.annexes.compliance.evidence.lines import Verification
@@ -139,12 +140,12 @@ def test_scores_learned_from_actions_are_seen_where_a_whole_pair_was_played_agai
         ("searches", lambda o: {"counterexample": {"summary": "a story", "lines": []}}, "searches, counterexample"),
         ("searches", lambda o: {"noise_finding": "a story"}, "searches, noise finding"),
         ("", lambda o: {"events": ((o.events[0][0], 2),)}, "ledger"),
-        ("", lambda o: {"bounds": (replace(o.bounds[0], neighbor="record 7"), *o.bounds[1:])}, "pairs"),
+        ("", lambda o: {"bounds": (replace(o.bounds[0], neighbor=Given("record 7")), *o.bounds[1:])}, "pairs"),
         ("", lambda o: {"bounds": (replace(o.bounds[0], attack="a guess"), *o.bounds[1:])}, "attacks"),
         ("", lambda o: {"caveats": ("a caveat",)}, "caveats"),
         ("", lambda o: {"power": o.power / 2}, "power"),
         ("", lambda o: {"subject": {**o.subject, "source": "another paper"}}, "subject: source"),
-        ("", lambda o: {"about": {**o.about, "table": "a trial"}}, "about: table"),
+        ("", lambda o: {"about": replace(o.about, table="a trial")}, "about: table"),
         ("block", lambda o: {"effort": replace(o.effort, seed=4)}, "pair 0, data, block 0, transcript"),
     ],
 )
@@ -293,7 +294,7 @@ def test_own_code_that_was_changed_since_is_refused(tmp_path):
     file = tmp_path / "own_bandit.py"
     file.write_text(file.read_text(encoding="utf-8") + "\n\nMORE = 1\n", encoding="utf-8")
     found = check(Request(tmp_path / "e.npz", spec=place)).verification
-    assert {"replayed: code", "replayed: about: code sha256"} <= {*_named(found)}
+    assert {"replayed: code", "replayed: about: code_sha256"} <= {*_named(found)}
     assert exit_code(found) == DIFFERS
 
 

@@ -23,7 +23,6 @@ from typer.testing import CliRunner
 import bandana
 from bandana.audits.evidence import UnusableEvidence, read, seal
 from bandana.audits.evidence.archive import check_size
-from bandana.audits.trial import NOT_PLANTED
 from bandana.flows.annexes.compliance import strangers
 from bandana.flows.annexes.compliance.evidence import one_file
 from bandana.flows.annexes.compliance.evidence.bundle import REPORT, archive_of, read_bundle
@@ -213,17 +212,17 @@ FORGED_EVIDENCE = {
     "theorem": lambda d: d["claim"].update(theorem="Theorem 99"),
     "source": lambda d: d["claim"].update(source="another paper"),
     "unit": lambda d: d["claim"].update(unit="everything"),
-    "statement": lambda d: d["claim"].update(statement="all actions and all rewards are (2, 1)-RDP"),
+    "statement": lambda d: d["claim"].update(covers="all actions and all rewards"),
     "theorem and another version": lambda d: d.update(
         claim={**d["claim"], "theorem": "Theorem 9"}, provenance={**d["provenance"], "sources": "0" * 64}
     ),
     "one fault left and another version": lambda d: d.update(
         controls=d["controls"][:1], provenance={**d["provenance"], "sources": "1" * 64}
     ),
-    "code": lambda d: d["about"].update({"code sha256": "0" * 64}),
+    "code": lambda d: d["about"].update(code_sha256="0" * 64),
     "table": lambda d: d["about"].update(table="1,000,000 rounds of real patients"),
-    "probes": lambda d: d["about"].update(probes="0, 1"),
-    "not planted": lambda d: d["about"].update({NOT_PLANTED: d["controls"].pop()["name"]}),
+    "probes": lambda d: d["about"].update(probes=[0, 1]),
+    "not planted": lambda d: d["about"].update(not_planted={d["controls"].pop()["name"]: []}),
     "fault measured": lambda d: d["controls"][0].update(measured=d["controls"][0]["limit"] + 1),
     "fault described": lambda d: d["controls"][0].update(fault="all attacks of all adversaries"),
     "power": lambda d: d.update(power=1.0001),
@@ -234,6 +233,9 @@ FORGED_EVIDENCE = {
     "no request": lambda d: d["provenance"].pop("of"),
     "attack": lambda d: d["bounds"][0].update(attack="all attacks"),
     "pair": lambda d: d["bounds"][0].update(neighbor="every pair"),
+    "record of a pair": lambda d: d["bounds"][0]["neighbor"].update(records=[3]),
+    "value of a pair": lambda d: d["bounds"][0]["neighbor"]["change"].update(after=9.0),
+    "others of a pair": lambda d: d["bounds"][0]["neighbor"].update(others="coins"),
     "added field": lambda d: d.update(approved=True),
     "effort": lambda d: d["effort"].update(examples=10**6),
     "fewer bounds": lambda d: d["bounds"].pop(),

@@ -21,7 +21,7 @@ from bandana.audits.audit import audit
 from bandana.audits.contents import numbers_sha256
 from bandana.audits.evidence import read, seal, write
 from bandana.audits.faults.catalog import CONTROLS
-from bandana.audits.outcome import Effort, Verdict
+from bandana.audits.outcome import Effort, Setup, Verdict
 from bandana.audits.own.white_box import with_places
 from bandana.audits.trial import Audited, Trial
 from bandana.flows.annexes.compliance.evidence.standalone import PARTLY, exit_code
@@ -46,7 +46,7 @@ def content(tmp_path_factory):
     effort = Effort(replays=4000, confidence=0.95, delta=1e-5, examples=10, seed=1)
     table = random_table(16, 2, UNIT, 0)
     trial = Trial(entry.build(settings), entry.promise(settings), table, (0, 2))
-    about = {"table": "coins", "probes": "0, 2", "seeds": "SeedSequence(1)", "code sha256": "0" * 64}
+    about = Setup("coins", (0, 2), 1, "seeded", "0" * 64)
     controls = with_places(Audited(trial, None, CONTROLS["adar-ucb"]), effort).controls
     write(path, audit(trial, controls, effort, subject={"kind": "catalog", "name": "adar-ucb tight eps=1"}, about=about))
     return path.read_bytes()
@@ -154,7 +154,7 @@ def test_a_request_that_is_not_that_of_the_audit_is_refused(rebuilt, tmp_path, c
 
 def test_evidence_of_other_code_is_refused_and_never_compared_less(rebuilt, tmp_path):
     made = {**rebuilt.provenance, "made": {**rebuilt.provenance["made"], "code": "0" * 64}}
-    write(tmp_path / "e.npz", replace(rebuilt, about={**rebuilt.about, "code sha256": "0" * 64}, provenance=made))
+    write(tmp_path / "e.npz", replace(rebuilt, about=replace(rebuilt.about, code_sha256="0" * 64), provenance=made))
     found = check(Request(tmp_path / "e.npz")).verification
     lines = {line.what: line for line in found.lines}
     assert lines["replayed: code"].is_ok is False
@@ -282,7 +282,7 @@ def test_words_other_than_the_catalogs_are_refused_whatever_code_is_stated(file,
     outcome = read(file).outcome
     if code == "here":
         made = Making().record(is_anonymous=True)
-        outcome = replace(outcome, provenance=made, about={**outcome.about, "code sha256": sources()})
+        outcome = replace(outcome, provenance=made, about=replace(outcome.about, code_sha256=sources()))
     forged = replace(outcome.claim, **changed) if part == "claim" else changed
     write(file, replace(outcome, **{part: forged}))
     assert line in _named(file)

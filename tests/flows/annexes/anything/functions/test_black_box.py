@@ -13,7 +13,7 @@ from bandana.audits.bounds.methods import bound
 from bandana.audits.claims import ClaimError, Quantity, binary_divergence, binary_rho, parse
 from bandana.audits.evidence import write
 from bandana.audits.neighbors.candidates import candidate_pairs
-from bandana.audits.outcome import MU, Effort, Verdict
+from bandana.audits.outcome import MU, Effort, Setup, Verdict
 from bandana.flows.annexes.anything.functions.black_box import (
     Played,
     examine,
@@ -217,12 +217,12 @@ def test_a_leak_beyond_the_claim_fails_and_one_at_it_does_not(text):
     record, effort = 3, replace(EFFORT, replays=20_000, confidence=0.9999)  # one honest play in 10,000 fails at most
     for factor, expected in ((1.0, False), (1.6, True)):
         play = _coin(record, echo_error(claim.stated, factor))
-        outcome = examine(play, claim, _pairs(play, (record,), n_pairs=1), effort, SUBJECT, {})
+        outcome = examine(play, claim, _pairs(play, (record,), n_pairs=1), effort, SUBJECT, Setup())
         assert (outcome.verdict is Verdict.FAIL) is expected, (factor, outcome.numbers)
 
 
 def test_the_private_example_passes_and_its_evidence_agrees_with_its_scores(tmp_path):
-    about = {"seeds": f"SeedSequence({EFFORT.seed})", "code sha256": "0" * 64}
+    about = Setup(seed=EFFORT.seed, code_sha256="0" * 64)
     outcome = examine(PLAY, CLAIM, _pairs(PLAY), EFFORT, SUBJECT, about)
     assert outcome.verdict is Verdict.NOT_REFUTED, outcome.reasons
     assert "a function shows no ledger to account" in outcome.reasons[0]
@@ -234,7 +234,7 @@ def test_the_private_example_passes_and_its_evidence_agrees_with_its_scores(tmp_
 
 
 def test_the_leaky_example_fails():
-    outcome = examine(LEAKY, CLAIM, _pairs(LEAKY), EFFORT, SUBJECT, {})
+    outcome = examine(LEAKY, CLAIM, _pairs(LEAKY), EFFORT, SUBJECT, Setup())
     assert outcome.verdict is Verdict.FAIL
     assert outcome.numbers[MU].measured > 3
 
@@ -248,25 +248,25 @@ def test_the_pilot_finds_the_record_that_matters():
 def test_data_independent_play_is_accepted_and_not_refuted():
     for play in (_ignoring, lambda rewards, seed: np.zeros(rewards.shape[:2], dtype=int)):
         check(play, TABLE, 0)
-        outcome = examine(play, CLAIM, _pairs(PLAY), EFFORT, SUBJECT, {})
+        outcome = examine(play, CLAIM, _pairs(PLAY), EFFORT, SUBJECT, Setup())
         assert not outcome.broken
         assert outcome.numbers[MU].measured < 0.5
 
 
 def test_too_few_replays_are_inconclusive():
     few = Effort(1000, 0.9999999, 1e-5, 1, 0)
-    outcome = examine(PLAY, parse("gdp(mu=5, relation=reward)"), _pairs(PLAY), few, SUBJECT, {})
+    outcome = examine(PLAY, parse("gdp(mu=5, relation=reward)"), _pairs(PLAY), few, SUBJECT, Setup())
     assert outcome.verdict is Verdict.INCONCLUSIVE
     assert "1000 replays are too few" in outcome.reasons[0]
 
 
 def test_local_claims_trajectories_and_late_canaries_are_refused():
     with pytest.raises(ClaimError, match="a promise on messages"):
-        examine(PLAY, parse("gdp(mu=1, relation=reward, trust=local)"), _pairs(PLAY), EFFORT, SUBJECT, {})
+        examine(PLAY, parse("gdp(mu=1, relation=reward, trust=local)"), _pairs(PLAY), EFFORT, SUBJECT, Setup())
     with pytest.raises(ClaimError, match="one reward is replaced"):
-        examine(PLAY, parse("gdp(mu=1, relation=trajectory)"), _pairs(PLAY), EFFORT, SUBJECT, {})
+        examine(PLAY, parse("gdp(mu=1, relation=trajectory)"), _pairs(PLAY), EFFORT, SUBJECT, Setup())
     with pytest.raises(ValueError, match=r"a canary must lie in \[0, 15\), before the last round, got 15"):
-        examine(PLAY, CLAIM, (candidate_pairs(16, 2, UNIT, (15,), 0)[0],), EFFORT, SUBJECT, {})
+        examine(PLAY, CLAIM, (candidate_pairs(16, 2, UNIT, (15,), 0)[0],), EFFORT, SUBJECT, Setup())
 
 
 @pytest.mark.nightly

@@ -14,6 +14,7 @@ from numpy.random import default_rng
 
 from bandana import audit
 from bandana.audits.claims import parse
+from bandana.audits.outcome import Setup
 from bandana.flows.annexes.anything.outputs.calls import inspect_call
 from bandana.flows.annexes.anything.pairs.coupling import compare
 from bandana.flows.annexes.anything.pairs.release import draw, examine
@@ -101,7 +102,7 @@ def test_noise_that_the_data_seed_is_inconclusive_whatever_replays_say():
     outcome = replace(outcome, coupling=compare(caller, OFF, ON, 0))
     assert outcome.verdict == "INCONCLUSIVE"
     assert "its noise depends on the data" in outcome.reasons[0]
-    assert outcome.recorded(claim, {}, {}).verdict.value == "INCONCLUSIVE"
+    assert outcome.recorded(claim, {}, Setup()).verdict.value == "INCONCLUSIVE"
     outcome = replace(outcome, coupling=compare(inspect_call(honest, OFF, ON, 0), OFF, ON, 0))
     assert outcome.verdict == "NOT REFUTED"
     assert "generators" not in outcome.coverage[1]
