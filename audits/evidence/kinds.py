@@ -49,7 +49,7 @@ class Maybe:
         self.kind = kind
 
 
-_QUANTITY = {"name": Text, "delta": Number, "alpha": Number}
+_QUANTITY = {"name": Text, "delta": Number, "alpha": Number, "epsilon": Number}
 _COVERAGE = {
     "views": [Text], "records": [Count], "rounds": Count, "values": [Number], "cases": Count, "rarest": Number, "unit": Text,
     "words": [Text], "tail": Number, "never_ran": [Text], "refused": Text,

@@ -11,10 +11,10 @@ import multiprocessing
 import os
 import pickle
 import signal
-import time
 from collections.abc import Callable
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from multiprocessing.connection import Connection
 from typing import Any, NoReturn
 
@@ -22,6 +22,7 @@ import numpy as np
 
 from bandana.audits.leaves import Walked, leaves
 from bandana.flows.annexes.anything.outputs.calls import Batch, Caller, same
+from bandana.flows.annexes.anything.outputs.deadline import Deadline
 from bandana.flows.annexes.anything.pairs.release import Samples
 
 MOST = 160
@@ -37,29 +38,40 @@ class Starts:
     _process: int
     _ours: Connection
 
-    def first_calls(self, caller: Caller, data: object, neighbor: object, seed: int, seconds: float) -> tuple[Samples, str]:
-        """Outputs of first calls, and how they differ from later ones with the same seeds; empty if they do not.
+    def begin(
+        self, caller: Caller, data: object, neighbor: object, seed: int, deadline: Deadline, most: int = MOST
+    ) -> Callable[[], tuple[Samples, str]]:
+        """Begins first calls, beside what this process does.
 
         Args:
           caller: how the function is called.
           data: a data set.
           neighbor: the other.
           seed: root of the seeds of these runs.
-          seconds: after which no further process begins.
+          deadline: after which no further process begins.
+          most: calls of each side.
+
+        Returns:
+          what waits for their outputs, and says how they differ from later ones with the same seeds; empty if they do not.
         """
         rng = np.random.default_rng([seed, 16])
-        sides = rng.permuted(np.tile([0, 1], (MOST, 1)), axis=1).ravel().tolist()
-        numbers = rng.integers(0, 2**32, 2 * MOST).tolist()
-        begun = time.monotonic()
-        self._ours.send((replace(caller, function=len, guard=nullcontext), data, neighbor, sides, numbers, seconds))
+        sides = rng.permuted(np.tile([0, 1], (most, 1)), axis=1).ravel().tolist()
+        numbers = rng.integers(0, 2**32, 2 * most).tolist()
+        plain = replace(caller, function=len, guard=nullcontext)
+        self._ours.send((plain, data, neighbor, sides, numbers, deadline))
+        return partial(self._finish, caller, (data, neighbor), sides, numbers)
+
+    def _finish(
+        self, caller: Caller, data: tuple[object, object], sides: list[int], numbers: list[int]
+    ) -> tuple[Samples, str]:
         outputs: list[Walked | None] = self._ours.recv()
         made: tuple[list[Any], list[Any]] = ([], [])
         for side, output in zip(sides, outputs, strict=False):
             if output is not None:
                 made[side].append(output)
         n = min(map(len, made))
-        samples = Samples(made[0][:n], made[1][:n], time.monotonic() - begun, n < MOST, "the first call of a process each")
-        return samples, _difference(caller, (data, neighbor), sides, numbers, outputs)
+        samples = Samples(made[0][:n], made[1][:n], is_cut=n < len(sides) // 2, how="the first call of a process each")
+        return samples, _difference(caller, data, sides, numbers, outputs)
 
     def end(self) -> None:
         """Ends the process."""
@@ -105,14 +117,15 @@ def _serve(function: Callable[..., Any], theirs: Connection) -> NoReturn:
     gc.disable()
     try:
         while True:
-            caller, data, neighbor, sides, numbers, seconds = theirs.recv()
-            caller, begun = replace(caller, function=function), time.monotonic()
+            caller, data, neighbor, sides, numbers, deadline = theirs.recv()
+            caller = replace(caller, function=function)
             outputs: list[Walked | None] = []
             jobs = list(zip(sides, numbers, strict=True))
-            while len(outputs) < len(jobs) and time.monotonic() - begun < seconds:
+            while len(outputs) < len(jobs) and deadline.left:
                 some = jobs[len(outputs) : len(outputs) + _AT_ONCE]
                 outputs += [
-                    _answer(*child) for child in [_forked(caller, (data, neighbor)[side], number) for side, number in some]
+                    _answer(*child)
+                    for child in [_forked(caller, (data, neighbor)[side], number, deadline.left) for side, number in some]
                 ]
             theirs.send(outputs)
     except EOFError:
@@ -121,13 +134,13 @@ def _serve(function: Callable[..., Any], theirs: Connection) -> NoReturn:
         os._exit(70)
 
 
-def _forked(caller: Caller, data: object, seed: int) -> tuple[int, int]:
-    """A process that makes one call, and where it writes the leaves of its output."""
+def _forked(caller: Caller, data: object, seed: int, seconds: float) -> tuple[int, int]:
+    """A process that makes one call, within these seconds, and where it writes the leaves of its output."""
     read, write = os.pipe()
     process = os.fork()
     if process == 0:
         os.close(read)
-        signal.setitimer(signal.ITIMER_REAL, _PATIENCE)
+        signal.setitimer(signal.ITIMER_REAL, min(_PATIENCE, seconds + 0.1))
         try:
             output = Walked(list(leaves(caller.runs(data, [seed])[0])))
             with os.fdopen(write, "wb") as sink:
