@@ -18,7 +18,7 @@ _NEXT = {
 
 
 def opening(
-    label: str, verdict: Verdict, stated: Guarantee, where: str, found: tuple[Quantity, float, float], read: str
+    label: str, verdict: Verdict, stated: Guarantee, claim: str, found: tuple[Quantity, float, float], read: str
 ) -> list[str]:
     """Three lines.
 
@@ -26,13 +26,13 @@ def opening(
       label: what was audited.
       verdict: of the audit.
       stated: the claim.
-      where: relation or pair, in words.
+      claim: the same in words, with its relation or pair.
       found: a quantity, what is claimed of it, and the lower bound that was measured.
       read: what was read, and the rarest event that could have been seen.
     """
     quantity, claimed, measured = found
     numbers = f"claimed {quantity} = {shown(claimed)}, found >= {shown(measured)}{_epsilons(quantity, stated, measured)}"
-    return [f"{verdict.value:<13} {label}: {stated} {where}; {numbers}", f"  read: {read}", f"  next: {_NEXT[verdict]}"]
+    return [f"{verdict.value:<13} {label}: {claim}; {numbers}", f"  read: {read}", f"  next: {_NEXT[verdict]}"]
 
 
 def opened(label: str, outcome: Outcome) -> list[str]:
@@ -44,11 +44,12 @@ def opened(label: str, outcome: Outcome) -> list[str]:
     if seen is not None and seen.words:
         read, more = seen.words[0], seen.words[1:]
     else:
-        rarest = "no event" if seen is None else f"events with probability {seen.rarest:.2g} or more"
+        n = min((len(side) for pair in outcome.scores.values() for side in pair), default=4)
+        rarest = f"events with probability {4 / n if seen is None else seen.rarest:.2g} or more"
         read = f"{views or 'nothing'}, in {outcome.effort.replays:,} replays a side; {rarest} could be seen"
     found = (main, numbers[main].claimed, numbers[main].measured) if main in numbers else (main, main.limit(stated), 0.0)
-    where = f"({outcome.claim.relation.value})"
-    return [*opening(label, outcome.verdict, stated, where, found, read), *(f"  {line}" for line in more)]
+    claim = f"{outcome.claim.statement} ({outcome.claim.relation.value})"
+    return [*opening(label, outcome.verdict, stated, claim, found, read), *(f"  {line}" for line in more)]
 
 
 def _epsilons(quantity: Quantity, stated: Guarantee, measured: float) -> str:

@@ -13,13 +13,9 @@ MU, EPSILON, PURE, DIVERGENCE, RHO = "mu", "epsilon at delta", "epsilon", "diver
 DELTA = "delta at epsilon"
 """Kinds of quantities, as a document begins their names."""
 _NAMES = {
-    MU: "µ",
-    PURE: "pure ε",
-    RHO: "ρ",
-    EPSILON: "ε at δ = {}",
-    DIVERGENCE: "Rényi divergence of order {}",
+    MU: "µ", PURE: "pure ε", RHO: "ρ", EPSILON: "ε at δ = {}", DIVERGENCE: "Rényi divergence of order {}",
     DELTA: "δ at ε = {}",
-}
+}  # fmt: skip
 _SYMBOLS = {MU: "µ", PURE: "ε", RHO: "ρ", EPSILON: "ε", DIVERGENCE: "D", DELTA: "δ"}
 
 

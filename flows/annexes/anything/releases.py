@@ -25,7 +25,7 @@ from bandana.flows.annexes.anything.pairs.neighbors import most_telling, n_recor
 from bandana.flows.annexes.anything.pairs.outcome import ReleaseOutcome
 from bandana.flows.annexes.anything.pairs.release import Samples, examine
 from bandana.flows.annexes.anything.pairs.stages import audit_subject
-from bandana.flows.annexes.anything.pairs.starts import set_aside
+from bandana.flows.annexes.anything.pairs.starts import Anew, set_aside
 from bandana.flows.annexes.anything.pairs.subject import Subject
 from bandana.flows.cells.audits import about_audits
 from bandana.flows.folder.settings import is_anonymous
@@ -115,7 +115,7 @@ def audit_release(request: ReleaseRequest) -> ReleaseAudited:
         begun = time.monotonic()
         with child.one_call():
             function = made()
-        starts = None if isinstance(function, ManyRuns) else set_aside(function)
+        starts = Anew() if isinstance(function, ManyRuns) else set_aside(function)
         with own.blamed_on(loaded.path, "--mechanism"):
             subject, search = _searched_or_given(function, claim, data, neighbor, users, request)
             fixed = frozen.examine(subject.caller.tried, subject.data, subject.neighbor, claim.stated, request.seed)

@@ -179,7 +179,8 @@ class ReleaseOutcome:
     def opening(self, label: str) -> list[str]:
         """The three lines that every verdict opens with."""
         where = f"({self.stated.relation.value})" if self.search else "on the given pair"
-        return opening(label, self.verdict, self.stated, where, (self.quantity, self.limit, self.measured), self.read)
+        claim = f"{self.stated} {where}"
+        return opening(label, self.verdict, self.stated, claim, (self.quantity, self.limit, self.measured), self.read)
 
     @property
     def read(self) -> str:

@@ -48,9 +48,12 @@ def audit_subject(
       BrokenSubject: see `draw` and `examine`.
     """
     deadline, caller, sides = Deadline.within(seconds), subject.caller, (subject.data, subject.neighbor)
-    calls = None if starts is None else starts.begin(caller, *sides, effort.seed, deadline.part(_FIRST_CALLS))
+    fits = starts is not None and starts.fits(caller)
+    calls = starts.begin(caller, *sides, effort.seed, deadline.part(_FIRST_CALLS)) if starts is not None and fits else None
     shown = "" if subject.has_ledger else exposed(caller, *sides, effort.seed)
     pair, notes = subject.words if search else GIVEN, subject.notes
+    if calls is None and not subject.has_ledger:
+        notes = (*notes, "first calls of a process were not made apart")
 
     def bounded(samples: Samples, share: float, parts: tuple[float, float, int] = PARTS) -> ReleaseOutcome:
         named = {"pair": pair, "search": search, "confidence": effort.confidence, "seed": effort.seed}
@@ -72,8 +75,9 @@ def audit_subject(
     samples = pilot
     if is_staged:
         outcome = bounded(pilot, EARLY)
-        if outcome.verdict is Verdict.FAIL or pilot.is_cut:
+        if outcome.verdict is Verdict.FAIL:
             return replace(outcome, notes=("the first runs decide; more would measure more", *outcome.notes))
+    if is_staged and not pilot.is_cut:
         rest = drawn(effort.replays - FIRST, effort.seed + 2**32)
         sides_made = [joined([one, other]) for one, other in ((pilot.data, rest.data), (pilot.neighbor, rest.neighbor))]
         samples = replace(rest, data=sides_made[0], neighbor=sides_made[1])
@@ -104,9 +108,10 @@ def watch_subject(
       BrokenSubject: see `examine`.
     """
     deadline, caller, sides = Deadline.within(seconds), subject.caller, (subject.data, subject.neighbor)
-    calls = starts.begin(caller, *sides, seed, deadline.part(_FIRST_CALLS), _COMPARED_CALLS)
+    apart = starts.fits(caller)
+    calls = starts.begin(caller, *sides, seed, deadline.part(_FIRST_CALLS), _COMPARED_CALLS) if apart else None
     shown = "" if subject.has_ledger else exposed(caller, *sides, seed)
-    coupling, differs = subject.compare(seed), calls()[1]
+    coupling, differs = subject.compare(seed), "" if calls is None else calls()[1]
     watched = watch(caller, *sides, stated, level=level / 2, most_runs=n_runs, seed=seed, seconds=_RUNS * deadline.left)
     outcome = examine(watched.samples, stated, confidence=1 - level / 2, seed=seed, deadline=deadline)
     return replace(

@@ -1,7 +1,7 @@
 """First calls: each run is the only one of a process that has called the function never before.
 
 A service that is asked once answers with its first call, and an audit that asks it many times sees later ones. A process is
-set aside before anything is called, and forks once for each first call.
+set aside before anything is called, and forks once for each first call; a program is started once for each.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ import multiprocessing
 import os
 import pickle
 import signal
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
-from functools import partial
 from multiprocessing.connection import Connection
 from typing import Any, NoReturn
 
@@ -31,12 +32,18 @@ _COMPARED = 16
 _PATIENCE, _AT_ONCE = 20.0, 4
 
 
-@dataclass(frozen=True)
-class Starts:
-    """A process that never called the function; see `set_aside`."""
+class Starts(ABC):
+    """What makes first calls: of processes that never called the function, or of a program that is started anew."""
 
-    _process: int
-    _ours: Connection
+    @abstractmethod
+    def asked(
+        self, caller: Caller, data: tuple[object, object], sides: list[int], numbers: list[int], deadline: Deadline
+    ) -> Callable[[], Sequence[Walked | None]]:
+        """Begins a call each, and returns what waits for the outputs; None stands for a call that crashed or took too long."""
+
+    def fits(self, caller: Caller) -> bool:
+        """Whether it calls what the caller calls."""
+        return True
 
     def begin(
         self, caller: Caller, data: object, neighbor: object, seed: int, deadline: Deadline, most: int = MOST
@@ -57,21 +64,39 @@ class Starts:
         rng = np.random.default_rng([seed, 16])
         sides = rng.permuted(np.tile([0, 1], (most, 1)), axis=1).ravel().tolist()
         numbers = rng.integers(0, 2**32, 2 * most).tolist()
-        plain = replace(caller, function=len, guard=nullcontext)
-        self._ours.send((plain, data, neighbor, sides, numbers, deadline))
-        return partial(self._finish, caller, (data, neighbor), sides, numbers)
+        answer = self.asked(caller, (data, neighbor), sides, numbers, deadline)
 
-    def _finish(
-        self, caller: Caller, data: tuple[object, object], sides: list[int], numbers: list[int]
-    ) -> tuple[Samples, str]:
-        outputs: list[Walked | None] = self._ours.recv()
-        made: tuple[list[Any], list[Any]] = ([], [])
-        for side, output in zip(sides, outputs, strict=False):
-            if output is not None:
-                made[side].append(output)
-        n = min(map(len, made))
-        samples = Samples(made[0][:n], made[1][:n], is_cut=n < len(sides) // 2, how="the first call of a process each")
-        return samples, _difference(caller, data, sides, numbers, outputs)
+        def finish() -> tuple[Samples, str]:
+            outputs = answer()
+            made: tuple[list[Any], list[Any]] = ([], [])
+            for side, output in zip(sides, outputs, strict=False):
+                if output is not None:
+                    made[side].append(output)
+            n = min(map(len, made))
+            samples = Samples(made[0][:n], made[1][:n], is_cut=n < len(sides) // 2, how="the first call of a process each")
+            return samples, _difference(caller, (data, neighbor), sides, numbers, outputs)
+
+        return finish
+
+
+@dataclass(frozen=True)
+class Forks(Starts):
+    """A process that never called the function; see `set_aside`."""
+
+    _function: Callable[..., Any]
+    _process: int
+    _ours: Connection
+
+    def fits(self, caller: Caller) -> bool:
+        """Whether the caller calls the function itself, and not what was made of it."""
+        return caller.function is self._function
+
+    def asked(
+        self, caller: Caller, data: tuple[object, object], sides: list[int], numbers: list[int], deadline: Deadline
+    ) -> Callable[[], Sequence[Walked | None]]:
+        """Sends all calls to the process, which forks once for each."""
+        self._ours.send((replace(caller, function=len, guard=nullcontext), *data, sides, numbers, deadline))
+        return self._ours.recv
 
     def end(self) -> None:
         """Ends the process."""
@@ -80,7 +105,26 @@ class Starts:
             os.waitpid(self._process, 0)
 
 
-def set_aside(function: Callable[..., Any]) -> Starts:
+@dataclass(frozen=True)
+class Anew(Starts):
+    """A program: one process, or one connection, for each run; where it is asked for many, it may keep something between."""
+
+    def asked(
+        self, caller: Caller, data: tuple[object, object], sides: list[int], numbers: list[int], deadline: Deadline
+    ) -> Callable[[], Sequence[Walked | None]]:
+        """Starts a few at once."""
+
+        def run(side: int, number: int) -> Walked | None:
+            return Walked(list(leaves(caller.function(data[side], [number])[0]))) if deadline.left else None
+
+        def answer() -> Sequence[Walked | None]:
+            with ThreadPoolExecutor(_AT_ONCE) as pool:
+                return list(pool.map(run, sides, numbers))
+
+        return answer
+
+
+def set_aside(function: Callable[..., Any]) -> Forks:
     """Forks a process that waits, before anything is called."""
     ours, theirs = multiprocessing.Pipe()
     process = os.fork()
@@ -88,11 +132,11 @@ def set_aside(function: Callable[..., Any]) -> Starts:
         ours.close()
         _serve(function, theirs)
     theirs.close()
-    return Starts(process, ours)
+    return Forks(function, process, ours)
 
 
 def _difference(
-    caller: Caller, data: tuple[object, object], sides: list[int], numbers: list[int], outputs: list[Walked | None]
+    caller: Caller, data: tuple[object, object], sides: list[int], numbers: list[int], outputs: Sequence[Walked | None]
 ) -> str:
     """How first calls differ from later ones with the same seeds, where a seed decides all."""
     if caller.seed is None or not caller.is_repeatable or caller.batch is Batch.SIZE:
