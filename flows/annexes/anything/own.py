@@ -331,7 +331,7 @@ def _audit_pair(
 ) -> Outcome:
     starts = set_aside(loaded.subject)  # before anything is called
     subject = prepared(loaded.subject, *pair, reward_range, effort.seed, one_call)
-    outcome = audit_subject(subject, claim.stated, effort, request.seconds, starts=starts)
+    outcome = audit_subject(subject, claim.stated, effort, request.seconds, starts=starts, beside=beside)
     return outcome.recorded(claim, loaded.words, about_audits(subject.words, (), request.seed))
 
 

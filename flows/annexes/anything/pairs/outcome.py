@@ -77,12 +77,12 @@ class ReleaseOutcome:
 
     @property
     def quantity(self) -> Quantity:
-        """What is bounded."""
+        """Quantity of that bound."""
         return self.bound.quantity
 
     @property
     def limit(self) -> float:
-        """What the claim allows of it."""
+        """Largest value of it that the claim allows."""
         return self.quantity.limit(self.stated)
 
     @property
@@ -92,7 +92,7 @@ class ReleaseOutcome:
 
     @property
     def is_refuted(self) -> bool:
-        """Whether a bound exceeds the claim."""
+        """True if a bound exceeds the claim."""
         return self.measured > self.limit
 
     @cached_property
@@ -184,7 +184,7 @@ class ReleaseOutcome:
 
     @property
     def read(self) -> str:
-        """What was read, and the rarest event that could have been seen, in words."""
+        """Contents and number of the runs that were read, and the rarest event that could have been seen, in words."""
         rarest = "no event" if self.rarest is None else f"events of one side with probability {self.rarest:.2g} or more"
         values = f"{self.n_values} number{'s' * (self.n_values != 1)} an output"
         unread = f", but not {'; '.join(_some(self.unread))}" if self.unread else ", all of them"

@@ -119,6 +119,12 @@ def draw(
             f"{done} runs a side took {taken + reading:.1f} s, and fewer than {least} show nothing: allow more time with "
             f"--seconds {math.ceil(_ROOM * least * (taken + reading) / done)}, or let one call make many runs"
         )
+    both = joined([*parts[0], *parts[1]])
+    return Samples(both[:done], both[done:], done < n_runs, caller.batch.value, _notes(caller, both))
+
+
+def _notes(caller: Caller, outputs: Outputs) -> tuple[str, ...]:
+    """Remarks on runs: who draws the randomness, and what was raised."""
     notes = []
     if caller.seed is None:
         notes.append("it takes no seed and draws its own randomness: nobody can repeat these runs")
@@ -126,11 +132,11 @@ def draw(
         notes.append(
             "the same seed gave different outputs: it draws more randomness than its seed, and nobody can repeat it"
         )
-    how = caller.batch.value
-    raised = Counter(item.kind for side in parts for part in side for item in part if isinstance(item, Raised))
-    notes += [f"{count} of {2 * done} runs raised {kind}, which counts as an output" for kind, count in raised.items()]
-    both = joined([*parts[0], *parts[1]])
-    return Samples(both[:done], both[done:], done < n_runs, how, tuple(notes))
+    raised = Counter(item.kind for item in outputs if isinstance(item, Raised)) if not is_numeric(outputs) else Counter()
+    return (
+        *notes,
+        *(f"{n} of {len(outputs)} runs raised {kind}, which counts as an output" for kind, n in raised.items()),
+    )
 
 
 def _seconds_to_read(outputs: Outputs) -> float:
@@ -189,14 +195,7 @@ def examine(
         raise BrokenSubject(f"each side needs at least {LEAST_RUNS} outputs, got {len(samples.data)} and "
                             f"{len(samples.neighbor)}")  # fmt: skip
     sides = [_ordered(side, n, seed + i if shuffled else None) for i, side in enumerate((samples.data, samples.neighbor))]
-    first = math.ceil(parts[0] * n)
-    second = first + max(parts[2], math.ceil(parts[1] * n))
-    encoder = Encoder.learn(sides[0][:first], sides[1][:first])
-    tables = [encoder.table(side) for side in sides]
-    if all(is_numeric(side) and np.isnan(table).all() for side, table in zip(sides, tables, strict=True)):
-        raise BrokenSubject("every output is NaN: return numbers, labels or text")
-    cuts = slice(first), slice(first, second), slice(second, None)
-    taught, held, rest = ([table[cut] for table in tables] for cut in cuts)
+    encoder, notes, (taught, held, rest) = _encoded(sides, n, parts)
     left_out: list[str] = []
     scorers = learn(taught[0], taught[1], seed, deadline=deadline.part(_TAUGHT), left_out=left_out)
     bounds, scores = [], {}
@@ -220,10 +219,24 @@ def examine(
         is_cut=samples.is_cut,
         n_values=encoder.n_values,
         unread=unread_of(encoder),
-        notes=(*_constant(tables), *samples.notes),
+        notes=(*notes, *samples.notes),
         left_out=tuple(dict.fromkeys(left_out)),
         search=search,
     )
+
+
+def _encoded(
+    sides: list[Outputs], n: int, parts: tuple[float, float, int]
+) -> tuple[Encoder, tuple[str, ...], list[list[FloatArray]]]:
+    """Encoder of the outputs, a remark on them, and the tables of both sides that teach, choose, and are bounded."""
+    first = math.ceil(parts[0] * n)
+    second = first + max(parts[2], math.ceil(parts[1] * n))
+    encoder = Encoder.learn(sides[0][:first], sides[1][:first])
+    tables = [encoder.table(side) for side in sides]
+    if all(is_numeric(side) and np.isnan(table).all() for side, table in zip(sides, tables, strict=True)):
+        raise BrokenSubject("every output is NaN: return numbers, labels or text")
+    cuts = slice(first), slice(first, second), slice(second, None)
+    return encoder, _constant(tables), [[table[cut] for table in tables] for cut in cuts]
 
 
 def _best(

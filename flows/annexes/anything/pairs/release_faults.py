@@ -38,6 +38,7 @@ class _Holder:
         return "output"
 
 
+Planted = tuple[tuple[TriedControl, ...], tuple[str, ...]]
 Fault = Callable[[Any, int, np.random.Generator, float], Any]
 """(output, side, coins, probability of a rare label) -> the output with the fault."""
 
@@ -74,7 +75,7 @@ _FAULTS: tuple[tuple[str, str, Fault], ...] = (
 
 def planted_in(
     samples: Samples, stated: Guarantee, confidence: float, seed: int, deadline: Deadline, share: float
-) -> tuple[tuple[TriedControl, ...], tuple[str, ...]]:
+) -> Planted:
     """Each planted fault, and whether the audit catches it; and the names of those that the time did not suffice for.
 
     Args:

@@ -6,6 +6,7 @@ the stated confidence. What an output shows of its own seed is decided by a few 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from bandana.audits.outcome import Effort, Verdict
@@ -15,11 +16,10 @@ from bandana.flows.annexes.anything.outputs.encoding import joined
 from bandana.flows.annexes.anything.pairs.exposed import exposed
 from bandana.flows.annexes.anything.pairs.outcome import ReleaseOutcome
 from bandana.flows.annexes.anything.pairs.release import GIVEN, PARTS, Samples, draw, examine
-from bandana.flows.annexes.anything.pairs.release_faults import planted_in
-from bandana.flows.annexes.anything.pairs.starts import Starts
+from bandana.flows.annexes.anything.pairs.release_faults import Planted, planted_in
+from bandana.flows.annexes.anything.pairs.starts import MOST, Starts
 from bandana.flows.annexes.anything.pairs.subject import Subject
 from bandana.flows.annexes.anything.pairs.watch import watch
-from bandana.flows.running import child
 from bandana.privacy_core import Guarantee
 
 FIRST = 1000
@@ -29,10 +29,17 @@ _FIRST_CALLS, _RUNS, _BOUNDS = 0.35, 0.6, 0.7
 _COMPARED, _COMPARED_CALLS = 8, 16
 """Calls that compare the seeds of generators, and first calls of each side that a test compares with later ones."""
 _PARTS = (0.25, 0.125, 1)
+Beside = Callable[[Callable[[], Planted]], Callable[[], Planted]]
 
 
 def audit_subject(
-    subject: Subject, stated: Guarantee, effort: Effort, seconds: float, search: str = "", starts: Starts | None = None
+    subject: Subject,
+    stated: Guarantee,
+    effort: Effort,
+    seconds: float,
+    search: str = "",
+    starts: Starts | None = None,
+    beside: Beside = lambda function: function,
 ) -> ReleaseOutcome:
     """Runs a subject on its two data sets, bounds the claim from below, and compares the seeds of its generators.
 
@@ -43,21 +50,21 @@ def audit_subject(
       seconds: for the whole audit.
       search: how the neighbor was found, in words; empty where it was given.
       starts: a process in which nothing was called yet; None where there is none.
+      beside: starts what takes long in a process beside this one; see `bandana.flows.running.child`.
 
     Raises:
       BrokenSubject: see `draw` and `examine`.
     """
     deadline, caller, sides = Deadline.within(seconds), subject.caller, (subject.data, subject.neighbor)
-    fits = starts is not None and starts.fits(caller)
-    calls = starts.begin(caller, *sides, effort.seed, deadline.part(_FIRST_CALLS)) if starts is not None and fits else None
+    calls = _asked(starts, subject, effort.seed, deadline, MOST)
     shown = "" if subject.has_ledger else exposed(caller, *sides, effort.seed)
     pair, notes = subject.words if search else GIVEN, subject.notes
-    if calls is None and not subject.has_ledger:
-        notes = (*notes, "first calls of a process were not made apart")
 
     def bounded(samples: Samples, share: float, parts: tuple[float, float, int] = PARTS) -> ReleaseOutcome:
-        named = {"pair": pair, "search": search, "confidence": effort.confidence, "seed": effort.seed}
-        outcome = examine(samples, stated, share=share, parts=parts, deadline=deadline.part(_BOUNDS), **named)
+        outcome = examine(
+            samples, stated, confidence=effort.confidence, seed=effort.seed, pair=pair, search=search, share=share,
+            parts=parts, deadline=deadline.part(_BOUNDS),
+        )  # fmt: skip
         return replace(outcome, proofs=(shown,) if shown else (), notes=(*notes, *outcome.notes))
 
     def drawn(n_runs: int, seed: int) -> Samples:
@@ -66,28 +73,39 @@ def audit_subject(
 
     is_staged = effort.replays >= 8 * FIRST
     pilot, differs = drawn(FIRST if is_staged else effort.replays, effort.seed), ""
-    if calls is not None:
+    if calls is None:
+        notes = notes if subject.has_ledger else (*notes, "first calls of a process were not made apart")
+    else:
         first, differs = calls()
         few = ", too few for a bound" if first.is_cut else ""
         notes = (*notes, f"first calls of a process: {len(first.data)} a side{few}")
         if not first.is_cut and (outcome := bounded(first, EARLY, _PARTS)).is_refuted:
             return outcome
-    samples = pilot
-    if is_staged:
-        outcome = bounded(pilot, EARLY)
-        if outcome.verdict is Verdict.FAIL:
-            return replace(outcome, notes=("the first runs decide; more would measure more", *outcome.notes))
+    if is_staged and (outcome := bounded(pilot, EARLY)).verdict is Verdict.FAIL:
+        return replace(outcome, notes=("the first runs decide; more would measure more", *outcome.notes))
+    samples, last = pilot, 1 - 2 * EARLY
     if is_staged and not pilot.is_cut:
-        rest = drawn(effort.replays - FIRST, effort.seed + 2**32)
-        sides_made = [joined([one, other]) for one, other in ((pilot.data, rest.data), (pilot.neighbor, rest.neighbor))]
-        samples = replace(rest, data=sides_made[0], neighbor=sides_made[1])
-    last = 1 - 2 * EARLY
-    tried = child.beside(lambda: planted_in(samples, stated, effort.confidence, effort.seed, deadline, last))
+        samples = _both(pilot, drawn(effort.replays - FIRST, effort.seed + 2**32))
+    tried = beside(lambda: planted_in(samples, stated, effort.confidence, effort.seed, deadline, last))
     outcome = replace(bounded(samples, last), differs=differs, coupling=subject.compare(effort.seed))
     if outcome.verdict is not Verdict.NOT_REFUTED:
         return outcome
     planted, left_out = tried()
     return replace(outcome, tried=planted, left_out=(*outcome.left_out, *left_out))
+
+
+def _asked(
+    starts: Starts | None, subject: Subject, seed: int, deadline: Deadline, most: int
+) -> Callable[[], tuple[Samples, str]] | None:
+    """First calls that were begun; None where the subject is not what the process that was set aside calls."""
+    if starts is None or not starts.fits(subject.caller):
+        return None
+    return starts.begin(subject.caller, subject.data, subject.neighbor, seed, deadline.part(_FIRST_CALLS), most)
+
+
+def _both(first: Samples, rest: Samples) -> Samples:
+    """Samples of two stages, one after the other."""
+    return replace(rest, data=joined([first.data, rest.data]), neighbor=joined([first.neighbor, rest.neighbor]))
 
 
 def watch_subject(
@@ -108,8 +126,7 @@ def watch_subject(
       BrokenSubject: see `examine`.
     """
     deadline, caller, sides = Deadline.within(seconds), subject.caller, (subject.data, subject.neighbor)
-    apart = starts.fits(caller)
-    calls = starts.begin(caller, *sides, seed, deadline.part(_FIRST_CALLS), _COMPARED_CALLS) if apart else None
+    calls = _asked(starts, subject, seed, deadline, _COMPARED_CALLS)
     shown = "" if subject.has_ledger else exposed(caller, *sides, seed)
     coupling, differs = subject.compare(seed), "" if calls is None else calls()[1]
     watched = watch(caller, *sides, stated, level=level / 2, most_runs=n_runs, seed=seed, seconds=_RUNS * deadline.left)

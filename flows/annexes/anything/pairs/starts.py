@@ -33,20 +33,20 @@ _PATIENCE, _AT_ONCE = 20.0, 4
 
 
 class Starts(ABC):
-    """What makes first calls: of processes that never called the function, or of a program that is started anew."""
+    """Maker of first calls: of processes that never called the function, or of a program that is started anew."""
 
     @abstractmethod
     def asked(
         self, caller: Caller, data: tuple[object, object], sides: list[int], numbers: list[int], deadline: Deadline
     ) -> Callable[[], Sequence[Walked | None]]:
-        """Begins a call each, and returns what waits for the outputs; None stands for a call that crashed or took too long."""
+        """Begins a call each, and returns what waits for the outputs; None is a call that crashed or took too long."""
 
     def fits(self, caller: Caller) -> bool:
-        """Whether it calls what the caller calls."""
+        """True if it calls the caller's own function."""
         return True
 
     def begin(
-        self, caller: Caller, data: object, neighbor: object, seed: int, deadline: Deadline, most: int = MOST
+        self, caller: Caller, data: object, neighbor: object, seed: int, deadline: Deadline, most: int
     ) -> Callable[[], tuple[Samples, str]]:
         """Begins first calls, beside what this process does.
 
@@ -88,7 +88,7 @@ class Forks(Starts):
     _ours: Connection
 
     def fits(self, caller: Caller) -> bool:
-        """Whether the caller calls the function itself, and not what was made of it."""
+        """True if the caller calls the function itself, and nothing that was made of it."""
         return caller.function is self._function
 
     def asked(
