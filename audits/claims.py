@@ -6,6 +6,7 @@ no default: the same number means another promise under another relation.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -221,18 +222,20 @@ class Quantity:
     """A number that counts of errors bound from below, whatever the mechanism (mu: whatever GDP mechanism).
 
     Attributes:
-      name: mu, epsilon (pure, or at `delta`), divergence (Renyi, of order `alpha`) or rho.
+      name: mu, epsilon (pure, or at `delta`), delta (at `epsilon`), divergence (Renyi, of order `alpha`) or rho.
       delta: of an epsilon; 0 for the pure one.
       alpha: of a divergence.
+      epsilon: of a delta.
     """
 
     name: str
     delta: float = 0.0
     alpha: float = 0.0
+    epsilon: float = 0.0
 
     def __post_init__(self) -> None:
-        if self.name not in ("mu", "epsilon", "divergence", "rho"):
-            raise ValueError(f"name must be mu, epsilon, divergence or rho, got {self.name!r}")
+        if self.name not in ("mu", "epsilon", "delta", "divergence", "rho"):
+            raise ValueError(f"name must be mu, epsilon, delta, divergence or rho, got {self.name!r}")
 
     @classmethod
     def of(cls, stated: Guarantee) -> Quantity:
@@ -251,6 +254,8 @@ class Quantity:
     def __str__(self) -> str:
         if self.name == "divergence":
             return f"divergence of order {self.alpha:g}"
+        if self.name == "delta":
+            return f"delta at epsilon {self.epsilon:g}"
         return f"epsilon at delta {self.delta:g}" if self.name == "epsilon" and self.delta else self.name
 
     def limit(self, stated: Guarantee) -> float:
@@ -264,6 +269,10 @@ class Quantity:
                 return stated.gdp().mu
             case "epsilon":
                 return stated.epsilon_at(self.delta) if self.delta else stated.pure().epsilon
+            case "delta" if isinstance(stated, ApproxDP) and stated.epsilon <= self.epsilon:
+                return stated.delta
+            case "delta":
+                return math.inf
             case "divergence":
                 return stated.renyi(self.alpha).epsilon
         return stated.zcdp().rho

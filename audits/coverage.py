@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-_MOST_SHOWN = 6
+_MOST_SHOWN, _MOST_LISTED = 6, 12
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Coverage:
         else:
             shown = ", ".join(map(str, self.records[:_MOST_SHOWN])) + (", ..." if len(self.records) > _MOST_SHOWN else "")
             changed = f"records {shown} of {self.rounds} {self.unit}s" if self.records else "no record"
-        values = f"{len(self.values)} values from {self.values[0]:g} to {self.values[-1]:g}" if self.values else "no values"
+        values = f"the values {_listed(self.values)}" if self.values else "no values"
         seldom = f"; of one release's noise: {self.tail:.2g}" if self.tail < self.rarest else ""
         refused = (f"tails of noise were not searched: under wider noise it raised {self.refused}",) if self.refused else ()
         unseen = (f"never ran, so not seen: {', '.join(self.never_ran)}",) if self.never_ran else ()
@@ -78,3 +78,9 @@ class Coverage:
             *refused,
             *unseen,
         )
+
+
+def _listed(values: tuple[float, ...]) -> str:
+    """Numbers one by one, so that nobody takes their ends for a range."""
+    texts = [f"{value:g}" for value in values]
+    return ", ".join(texts if len(texts) <= _MOST_LISTED else [*texts[: _MOST_LISTED - 1], "...", texts[-1]])

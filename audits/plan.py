@@ -10,13 +10,25 @@ from dataclasses import dataclass
 
 from bandana.audits.claims import Quantity
 from bandana.audits.outcome import ACTIONS, ONE_RUN, REPORT, TRANSCRIPT, Events, View, main_quantity
-from bandana.privacy_core import Guarantee, TrustModel
+from bandana.privacy_core import ApproxDP, Guarantee, TrustModel
 
 _MAIN_SHARE, _DRAWN_SHARE = 0.8, 0.4
 
-
 EARLY = 0.05
 """Share of the failure probability of an audit of a release in its first calls, and in its first runs."""
+_EVENT_SHARE = 0.2
+
+
+def plan_release(stated: Guarantee) -> dict[Quantity, float]:
+    """Quantities that each stage of the audit of a release bounds, with their shares of the stage's level, which add to 1.
+
+    The parameter of the claim's own definition and, of a claim of epsilon at delta, delta at that epsilon: one event that a
+    side has, and the other nearly never, shows delta long before it shows in epsilon.
+    """
+    own = Quantity.of(stated)
+    if not isinstance(stated, ApproxDP) or not own.delta:
+        return {own: 1.0}
+    return {own: 1 - _EVENT_SHARE, Quantity("delta", epsilon=stated.epsilon): _EVENT_SHARE}
 
 
 @dataclass(frozen=True)

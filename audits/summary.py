@@ -10,6 +10,7 @@ import numpy as np
 
 from bandana.algorithms.protocol import FloatArray
 from bandana.audits.claims import Quantity
+from bandana.audits.opening import opened
 from bandana.audits.outcome import MU, ONE_RUN, Outcome, StatedBound, TriedControl
 from bandana.privacy_core import BoundedEvent, Event, GaussianDP, GaussianEvent, LaplaceEvent
 
@@ -73,7 +74,7 @@ def summarize(outcome: Outcome, about: Mapping[str, Any]) -> Any:
         "controls": [_control(control) for control in outcome.all_controls],
         "rounds": _rounds(outcome),
         "tradeoff": _tradeoff(outcome),
-        "coverage": list(outcome.coverage_lines),
+        "coverage": [line.strip() for line in opened(str(about.get("label", "it")), outcome)],
         "verdict": outcome.verdict.value,
         "reasons": list(outcome.reasons),
     }

@@ -16,14 +16,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
-    from bandana.flows.annexes.anything.pairs.watch import WatchedRelease
+    from bandana.flows.annexes.anything.pairs.outcome import ReleaseOutcome
 
+_MOST_SHOWN = 40
 __all__ = ["SuiteBudget", "assert_private", "private"]
 
 
@@ -34,10 +35,12 @@ class SuiteBudget:
     Attributes:
       level: probability that any honest one fails, at most.
       n_asked: how many levels were handed out.
+      passed: what each assertion that passed has covered, in lines.
     """
 
     level: float = 0.05
     n_asked: int = 0
+    passed: list[str] = field(default_factory=list)
 
     def next(self) -> float:
         """The level of the next assertion; all of them add up to `level`."""
@@ -58,11 +61,13 @@ def assert_private(
     seconds: float = 30.0,
     seed: int = 0,
     budget: SuiteBudget | None = None,
-) -> WatchedRelease:
-    """Fails if runs on two data sets refute a claim of privacy.
+) -> ReleaseOutcome:
+    """Fails if runs on two data sets refute a claim of privacy, or can say nothing in its favor.
 
-    Runs are watched block by block: a broken release fails after a few hundred runs, an honest one ends at its budget.
-    It also fails where the data seed generators, since runs then show nothing in favor of the claim.
+    First an output is searched for the seed of its noise, and 16 first calls of a process each on either side are compared
+    with later ones. Then runs are watched block by block: a broken release fails after a few hundred runs, an honest one
+    ends at its budget, and all its runs are bounded together; both share the level. It also fails where the verdict of an
+    audit would be INCONCLUSIVE: where not all of an output can be read, or the data seed generators. No faults are planted.
 
     Args:
       function: of (data, seed), or any other form that `bandana audit --mechanism` takes; or an algorithm that keeps the
@@ -71,32 +76,36 @@ def assert_private(
       neighbor: its neighbor.
       claim: such as `approx(epsilon=1, delta=1e-5)`.
       runs: on each side, at most; at least 1024.
-      seconds: after which no further block of runs begins.
+      seconds: for all of it.
       seed: root of all seeds.
       budget: of the suite; None: the one of this process.
 
     Returns:
-      what was seen: runs and evidence.
+      the outcome; as text the lines that `bandana audit` prints, which state what was covered.
 
     Raises:
-      AssertionError: the claim is refuted, or the data seed generators.
+      AssertionError: the claim is refuted, or nothing can be said of it.
       ClaimError: the claim cannot be read.
       BrokenSubject: the function cannot be called; of a bandit also ProtocolError.
     """
     from bandana.audits.claims import parse
+    from bandana.flows.annexes.anything.pairs.stages import watch_subject
+    from bandana.flows.annexes.anything.pairs.starts import set_aside
     from bandana.flows.annexes.anything.pairs.subject import prepared
-    from bandana.flows.annexes.anything.pairs.watch import watch
     from bandana.privacy_core import Interval
 
     __tracebackhide__ = True
     stated = parse(claim, relation=None if "relation" in claim else "pair").stated
-    ready = prepared(function, data, neighbor, Interval(0.0, 1.0), seed)
-    level = (budget or _budget).next()
-    if finding := ready.compare(seed).finding:
-        raise AssertionError(f"nothing can be said of {stated}: {finding}")
-    found = watch(ready.caller, ready.data, ready.neighbor, stated, level=level, most_runs=runs, seed=seed, seconds=seconds)
-    if found.is_refuted:
-        raise AssertionError(str(found))
+    starts = set_aside(function)
+    try:
+        ready, budget = prepared(function, data, neighbor, Interval(0.0, 1.0), seed), budget or _budget
+        found = watch_subject(ready, stated, budget.next(), runs, seed, seconds, starts)
+    finally:
+        starts.end()
+    label = str(getattr(function, "__name__", type(function).__name__))
+    if found.verdict != "NOT REFUTED":
+        raise AssertionError("\n".join(found.lines(label)))
+    budget.passed += found.opening(label)[:2]
     return found
 
 
@@ -112,3 +121,5 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
         terminalreporter.write_line(
             f"bandana: {_budget.n_asked} assertions of privacy; an honest suite fails with probability at most 0.05"
         )
+        for line in _budget.passed[:_MOST_SHOWN]:
+            terminalreporter.write_line(line)

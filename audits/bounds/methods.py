@@ -26,6 +26,7 @@ _ALL: tuple[Bound, ...] = (
 _SHARPEST = {
     "mu": tradeoff_bounds.MU_CURVE,
     "epsilon": coin_flips.EPSILON_COINS,
+    "delta": divergence_bounds.HOCKEY_STICK,
     "divergence": divergence_bounds.RENYI,
     "rho": divergence_bounds.RHO,
 }
@@ -42,7 +43,9 @@ WORDS: Mapping[str, str] = MappingProxyType(
 def method_of(quantity: Quantity, seed: int, is_learned: bool) -> tuple[str, dict[str, float]]:
     """Name and parameters of the sharpest bound on a quantity from all scores."""
     sharpest = _SHARPEST[quantity.name]
-    given = {"delta": quantity.delta, "alpha": quantity.alpha, "seed": seed, "is_learned": is_learned}
+    given = {
+        "delta": quantity.delta, "alpha": quantity.alpha, "epsilon": quantity.epsilon, "seed": seed, "is_learned": is_learned
+    }  # fmt: skip
     return sharpest.name, {name: given[name] for name in sharpest.parameters}
 
 

@@ -10,9 +10,13 @@ from bandana.audits.documents.report import Environment
 _UP = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 NONE = "–"
 MU, EPSILON, PURE, DIVERGENCE, RHO = "mu", "epsilon at delta", "epsilon", "divergence of order", "rho"
+DELTA = "delta at epsilon"
 """Kinds of quantities, as a document begins their names."""
-_NAMES = {MU: "µ", PURE: "pure ε", RHO: "ρ", EPSILON: "ε at δ = {}", DIVERGENCE: "Rényi divergence of order {}"}
-_SYMBOLS = {MU: "µ", PURE: "ε", RHO: "ρ", EPSILON: "ε", DIVERGENCE: "D"}
+_NAMES = {
+    MU: "µ", PURE: "pure ε", RHO: "ρ", EPSILON: "ε at δ = {}", DIVERGENCE: "Rényi divergence of order {}",
+    DELTA: "δ at ε = {}",
+}  # fmt: skip
+_SYMBOLS = {MU: "µ", PURE: "ε", RHO: "ρ", EPSILON: "ε", DIVERGENCE: "D", DELTA: "δ"}
 
 
 def number(value: float | None) -> str:
@@ -57,7 +61,7 @@ def kind_of(quantity: str) -> str:
     >>> kind_of("epsilon at delta 1e-05") == EPSILON, kind_of("epsilon") == PURE
     (True, True)
     """
-    return next(kind for kind in (EPSILON, DIVERGENCE, MU, PURE, RHO) if quantity.startswith(kind))
+    return next(kind for kind in (EPSILON, DIVERGENCE, MU, PURE, RHO, DELTA) if quantity.startswith(kind))
 
 
 def unit_of(environments: Sequence[Environment]) -> str:

@@ -305,7 +305,7 @@ def _say_what_was_done(done: JsonObject, data: Path | None) -> None:
             for name in ("claimed", "accounted", "measured")
         )
         typer.echo(f"{outcome['verdict']:<13} {outcome['label']:<28} {main['quantity']}: {shown}")
-        echo(*(f"              {line}" for line in outcome["coverage"][:1]))
+        echo(*(f"              {line}" for line in outcome["coverage"][1:3]))
         if outcome["verdict"] not in ("PASS", "NOT REFUTED"):
             example = outcome["deterministic"]["counterexample"] or {"lines": ()}
             echo(*(f"              {line}" for line in (*outcome["reasons"], *example["lines"])))

@@ -12,6 +12,7 @@ from typing import Literal
 from bandana.audits.contents import numbers_sha256
 from bandana.audits.documents.audit import AuditEntry
 from bandana.audits.documents.report import Environment, Evidence, EvidenceFile, Report
+from bandana.audits.opening import opened
 from bandana.audits.outcome import Effort, Outcome
 from bandana.audits.reporting import render_html, render_pdf, validate
 from bandana.audits.reporting.kinds import Document
@@ -199,8 +200,7 @@ def track(
 
 def tell(label: str, outcome: Outcome) -> list[str]:
     """The verdict, the three numbers of each quantity, the planted faults and the reasons, line by line."""
-    lines = [f"{outcome.verdict.value:<13} {label}: {outcome.claim.statement} ({outcome.claim.relation.value})"]
-    lines += [f"  {line}" for line in outcome.coverage_lines]
+    lines = opened(label, outcome)
     parts = [("", outcome)]
     if outcome.at_test_budget is not None:
         parts.append(("at the test budget, ", outcome.at_test_budget))
@@ -225,11 +225,11 @@ def tell(label: str, outcome: Outcome) -> list[str]:
             else f"by {' and '.join(control.caught_by) or 'none'}"
         )
         lines.append(f"  {caught:<7} {control.name:<22} {seen}: {control.fault}")
-    return [*lines, f"  {_power_in_words(outcome)}"]
+    return [*lines, f"  {_replays_in_words(outcome)}"]
 
 
-def _power_in_words(outcome: Outcome) -> str:
-    """The smallest fault that the audit would have seen."""
+def _replays_in_words(outcome: Outcome) -> str:
+    """The smallest fault that replays alone would have shown; searches have no such number."""
     inner = outcome.at_test_budget
 
     def told(part: Outcome) -> str:
@@ -237,16 +237,18 @@ def _power_in_words(outcome: Outcome) -> str:
         return f"{main} {part.power:.3g} times as large" if math.isfinite(part.power) else f"no factor in {main}"
 
     if outcome.is_release:
-        return f"power: on this pair it would have caught {told(outcome)} as claimed, or less, with 95 % probability"
+        return f"replays on this pair would have caught {told(outcome)} as claimed, or less, with 95 % probability"
     if outcome.events is None:
-        return f"power: from actions alone it would have caught {told(outcome)} as claimed, with 95 % probability"
+        return f"replays would have caught, from actions alone, {told(outcome)} as claimed, with 95 % probability"
     caught = f"{told(outcome)} as claimed"
     if inner is not None:
         caught = f"{told(inner)} as claimed at the test budget ({told(outcome)} at the claimed one)"
-    return f"power: it would have caught {caught}, with 95 % probability"
+    return f"replays would have caught {caught}, with 95 % probability"
 
 
 def _number(value: float) -> str:
+    if 0 < value < 1e-3:
+        return f"{value:.3g}"
     return f"{value:.4f}" if math.isfinite(value) else "infinite"
 
 

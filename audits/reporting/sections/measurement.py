@@ -23,7 +23,7 @@ from bandana.audits.reporting.blocks import (
     table_block,
 )
 from bandana.audits.reporting.figures import audit_plots
-from bandana.audits.reporting.numbers import DIVERGENCE, EPSILON, MU, PURE, RHO, kind_of, name_of, number
+from bandana.audits.reporting.numbers import DELTA, DIVERGENCE, EPSILON, MU, PURE, RHO, kind_of, name_of, number
 
 VIEWS = {
     "transcript": "Sees every released noisy value and every action, and knows all other records. No adversary sees more.",
@@ -39,6 +39,7 @@ _TESTS = {
     EPSILON: "Assumes nothing about the mechanism, and tests any claim of an ε at this δ. It is usually smaller than the "
     "ε to which the bound on µ converts.",
     PURE: "Assumes nothing about the mechanism, and tests a claim of pure differential privacy.",
+    DELTA: "Assumes nothing about the mechanism: the probability of one event that exceeds e^ε times the other side's.",
     DIVERGENCE: "Assumes nothing about the mechanism, and tests a claim of Rényi differential privacy at this order.",
     RHO: "Assumes nothing about the mechanism, and tests a claim of zero-concentrated differential privacy.",
 }

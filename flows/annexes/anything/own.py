@@ -37,6 +37,7 @@ from bandana.flows.annexes.anything.outputs.calls import BrokenSubject
 from bandana.flows.annexes.anything.pairs.coupling import Coupling, compare_plays
 from bandana.flows.annexes.anything.pairs.neighbors import base_tables, most_telling, replaced_users, users_of
 from bandana.flows.annexes.anything.pairs.stages import audit_subject
+from bandana.flows.annexes.anything.pairs.starts import set_aside
 from bandana.flows.annexes.anything.pairs.subject import on_tables, prepared
 from bandana.flows.cells.audits import about_audits
 from bandana.flows.folder.settings import is_anonymous
@@ -328,8 +329,9 @@ def _table(algorithm: Any, request: Request) -> tuple[Table, str]:
 def _audit_pair(
     loaded: Loaded, request: Request, claim: Claim, effort: Effort, reward_range: Interval, pair: Given
 ) -> Outcome:
+    starts = set_aside(loaded.subject)  # before anything is called
     subject = prepared(loaded.subject, *pair, reward_range, effort.seed, one_call)
-    outcome = audit_subject(subject, claim.stated, effort, request.seconds)
+    outcome = audit_subject(subject, claim.stated, effort, request.seconds, starts=starts, beside=beside)
     return outcome.recorded(claim, loaded.words, about_audits(subject.words, (), request.seed))
 
 

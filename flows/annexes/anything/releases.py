@@ -25,7 +25,7 @@ from bandana.flows.annexes.anything.pairs.neighbors import most_telling, n_recor
 from bandana.flows.annexes.anything.pairs.outcome import ReleaseOutcome
 from bandana.flows.annexes.anything.pairs.release import Samples, examine
 from bandana.flows.annexes.anything.pairs.stages import audit_subject
-from bandana.flows.annexes.anything.pairs.starts import set_aside
+from bandana.flows.annexes.anything.pairs.starts import Anew, set_aside
 from bandana.flows.annexes.anything.pairs.subject import Subject
 from bandana.flows.cells.audits import about_audits
 from bandana.flows.folder.settings import is_anonymous
@@ -34,6 +34,9 @@ from bandana.flows.results.audit_report import write_document
 from bandana.flows.running import child
 from bandana.flows.texts.mistakes import SpecError
 from bandana.privacy_core import Relation
+
+_WRITING = 3.0
+"""Seconds, of all that an audit may take, for evidence and report."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +52,7 @@ class ReleaseRequest:
       users: whose each record is, a file or a Python list, for a claim with relation=user.
       samples: files with outputs of both sides, in place of a mechanism.
       replays: runs on each side, at most.
-      seconds: for all runs.
+      seconds: for all of it.
       confidence: of the bound.
       seed: root of all seeds.
       timeout: seconds for one call of the function.
@@ -108,19 +111,19 @@ def audit_release(request: ReleaseRequest) -> ReleaseAudited:
         raise SpecError(f"--seed must be at least 0, got {request.seed}")
     if request.samples is not None:
         return _audit_samples(request, request.samples, claim)
-    making = Making()
+    making, begun = Making(), time.monotonic()
     loaded, made = _subject(request.mechanism, limits.seconds)
+    audited = request.seconds - min(_WRITING, 0.1 * request.seconds)
 
     def work() -> ReleaseOutcome:
-        begun = time.monotonic()
         with child.one_call():
             function = made()
-        starts = None if isinstance(function, ManyRuns) else set_aside(function)
+        starts = Anew() if isinstance(function, ManyRuns) else set_aside(function)
         with own.blamed_on(loaded.path, "--mechanism"):
             subject, search = _searched_or_given(function, claim, data, neighbor, users, request)
             fixed = frozen.examine(subject.caller.tried, subject.data, subject.neighbor, claim.stated, request.seed)
-            left = max(0.0, request.seconds - (time.monotonic() - begun))
-            return replace(audit_subject(subject, claim.stated, effort, left, search, starts), frozen=fixed)
+            left = max(0.0, audited - (time.monotonic() - begun))
+            return replace(audit_subject(subject, claim.stated, effort, left, search, starts, child.beside), frozen=fixed)
 
     returned = child.run(work, limits, f"--mechanism: {loaded.label}")
     note = f"{loaded.label} {returned.printed}" if returned.printed else ""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -71,6 +72,7 @@ def promised(data: FloatArray, neighbor: FloatArray, quantity: Quantity, level: 
     return methods.bound(method, rounded(data), rounded(neighbor), level, **parameters)
 
 
+@lru_cache(maxsize=256)
 def reach_of(quantity: Quantity, seed: int, level: float, n: int, share: float = 1.0) -> float:
     """The largest bound from n outputs a side of which a share of the neighbor's could not come from the data set."""
     telltale = np.zeros(n)
@@ -90,7 +92,7 @@ def rarest_event(quantity: Quantity, limit: float, seed: int, level: float, n_ru
       n_runs: on each side, those that teach included.
       n_bound: on each side, those that the bound is taken from.
     """
-    shares = np.geomspace(SEEN / n_runs, 1.0, 25)
+    shares = np.geomspace(SEEN / n_runs, 1.0, 50)
     low, high = 0, len(shares)
     while low < high:  # what a larger share refutes, a smaller one may not
         middle = (low + high) // 2

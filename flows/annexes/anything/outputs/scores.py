@@ -5,19 +5,22 @@ Learners look for different leaks. Whatever they learn, a bound from other runs 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-from bandana.algorithms.protocol import FloatArray
+from bandana.algorithms.protocol import FloatArray, IntArray
 from bandana.audits.replays.classifiers import learn_logistic
 from bandana.flows.annexes.anything.outputs import shares
+from bandana.flows.annexes.anything.outputs.deadline import NEVER, Deadline, TimeIsUpError
 from bandana.flows.annexes.anything.outputs.trees import learn_trees
 
 Scorer = Callable[[FloatArray], FloatArray]
 """A table of encoded outputs, (n, columns), to (n,) scores."""
 
+RARE = "rare values"
 _MOST_LEARNED = 40_000
 _MOST_TREE_COLUMNS, _MOST_LOGISTIC_COLUMNS = 64, 128
 _FEWEST_OF_AN_ATOM = 5
@@ -80,7 +83,15 @@ def _odds(data: np.ndarray, neighbor: np.ndarray, n_data: int, n_neighbor: int) 
     return np.asarray(np.log((neighbor + 0.5) / (data + 0.5)) - np.log((n_neighbor + 1) / (n_data + 1)))
 
 
-def learn(data: FloatArray, neighbor: FloatArray, seed: int, *, is_quick: bool = False) -> dict[str, Scorer]:
+def learn(
+    data: FloatArray,
+    neighbor: FloatArray,
+    seed: int,
+    *,
+    is_quick: bool = False,
+    deadline: Deadline = NEVER,
+    left_out: list[str] | None = None,
+) -> dict[str, Scorer]:
     """Teaches all learners.
 
     Args:
@@ -88,6 +99,8 @@ def learn(data: FloatArray, neighbor: FloatArray, seed: int, *, is_quick: bool =
       neighbor: (m, columns) the same of the neighbor.
       seed: of the trees' bins.
       is_quick: whether to leave out what learns for long: trees and regressions.
+      deadline: after which no learner goes on; the first one, which is quick, learns in any case.
+      left_out: gets the names of those that the time did not suffice for.
 
     Returns:
       name -> score; none where every output is the same.
@@ -96,38 +109,69 @@ def learn(data: FloatArray, neighbor: FloatArray, seed: int, *, is_quick: bool =
     columns = telling(data, neighbor)
     if not len(columns):
         return {"nothing": lambda x: np.zeros(len(x))}
-    scorers: dict[str, Scorer] = {"most telling number": _single(data, neighbor, int(columns[0]))}
     wide, narrow = columns[:_MOST_LOGISTIC_COLUMNS], columns[:_MOST_TREE_COLUMNS]
-    if data.shape[1] > 1:
-        scorers["difference of means"] = _linear(data, neighbor)
-    if data.shape[1] > 1 and not is_quick:
-        scorers["Gaussian densities"] = densities = _gaussian(data, neighbor)
-        scorers["likelier Gaussian"] = lambda x: np.sign(densities(x))  # two values are bounded best where they tell all
-        scorers["logistic regression"] = _logistic(data[:, wide], neighbor[:, wide], wide)
-    if not is_quick:
-        scorers["boosted trees"] = _trees(data[:, narrow], neighbor[:, narrow], narrow, seed)
-    scorers |= _together(data[:, wide], neighbor[:, wide], wide, is_quick=is_quick)
-    counted = _whole_outputs(data[:, wide], neighbor[:, wide], wide)
-    if counted is not None:
-        scorers["counted outputs"] = counted
+    scorers: dict[str, Scorer] = {"most telling number": _single(data, neighbor, int(columns[0]))}
+    for name, teach, is_slow, least in _LEARNERS:
+        if data.shape[1] < least or (is_slow and is_quick):
+            continue
+        used = narrow if teach in (_trees, _rare) else wide
+        part = [side if teach in (_linear, _gaussian) else side[:, used] for side in (data, neighbor)]
+        try:
+            with deadline.enforced():
+                score = teach(part[0], part[1], used, seed)
+        except TimeIsUpError:
+            if left_out is not None:
+                left_out.append(name)
+            continue
+        if score is not None:
+            scorers[name] = score
+    if (densities := scorers.get("Gaussian densities")) is not None:  # two values are bounded best where they tell all
+        scorers["likelier Gaussian"] = lambda x: np.sign(densities(x))
     return scorers
 
 
-def _together(data: FloatArray, neighbor: FloatArray, columns: np.ndarray, *, is_quick: bool) -> dict[str, Scorer]:
-    """Scores of several numbers together, and of numbers that come back; see `shares`."""
-    data, neighbor = _filled(data), _filled(neighbor)
-    rules: dict[str, Scorer] = {}
-    if (seen := shares.learn_seen(_rounded(data), _rounded(neighbor))) is not None:
-        rules["numbers seen before"] = lambda x: seen(_rounded(_filled(x[:, columns])))
-    if (parity := shares.learn_parity(data, neighbor)) is not None and not is_quick:
-        rules["parity of bits"] = lambda x: parity(_filled(x[:, columns]))
-    if len(columns) > 1:
-        linear = shares.learn_linear(data, neighbor)
-        rules["linear discriminant"] = lambda x: linear(_filled(x[:, columns]))
-        if not is_quick and (weights := shares.find_sum(data, neighbor)) is not None:
-            atoms = Atoms.learn(*(shares.apply_sum(side, weights)[:, None] for side in (data, neighbor)))
-            rules["sum of numbers"] = lambda x: atoms.table(shares.apply_sum(_filled(x[:, columns]), weights)[:, None])[:, 0]
-    return rules
+def _seen(data: FloatArray, neighbor: FloatArray, columns: IntArray, seed: int) -> Scorer | None:
+    seen = shares.learn_seen(_rounded(_filled(data)), _rounded(_filled(neighbor)))
+    return None if seen is None else lambda x: seen(_rounded(_filled(x[:, columns])))
+
+
+def _parity(data: FloatArray, neighbor: FloatArray, columns: IntArray, seed: int) -> Scorer | None:
+    parity = shares.learn_parity(_filled(data), _filled(neighbor))
+    return None if parity is None else lambda x: parity(_filled(x[:, columns]))
+
+
+def _discriminant(data: FloatArray, neighbor: FloatArray, columns: IntArray, seed: int) -> Scorer:
+    linear = shares.learn_linear(_filled(data), _filled(neighbor))
+    return lambda x: linear(_filled(x[:, columns]))
+
+
+def _sum(data: FloatArray, neighbor: FloatArray, columns: IntArray, seed: int) -> Scorer | None:
+    weights = shares.find_sum(_filled(data), _filled(neighbor))
+    if weights is None:
+        return None
+    atoms = Atoms.learn(*(shares.apply_sum(_filled(side), weights)[:, None] for side in (data, neighbor)))
+    return lambda x: atoms.table(shares.apply_sum(_filled(x[:, columns]), weights)[:, None])[:, 0]
+
+
+def _rare(data: FloatArray, neighbor: FloatArray, columns: IntArray, seed: int) -> Scorer:
+    """The log odds of the most telling number of a run: one that comes back, or beyond all that the other side has shown."""
+    atoms, ends = Atoms.learn(data, neighbor), []
+    for column in range(data.shape[1]):
+        one, other = (_filled(side[:, column]) for side in (data, neighbor))
+        for sign in (-1.0, 1.0):
+            beyond = [int((sign * x > (sign * y).max()).sum()) for x, y in ((one, other), (other, one))]
+            side = int(beyond[1] > beyond[0])
+            if beyond[side] >= _FEWEST_OF_AN_ATOM:
+                edge = float((sign * (one, other)[1 - side]).max())
+                ends.append((column, sign, edge, (2 * side - 1) * math.log(2 * beyond[side] + 1)))
+
+    def score(x: FloatArray) -> FloatArray:
+        x = x[:, columns]
+        beyond = [np.where(sign * _filled(x[:, column]) > edge, odds, 0.0) for column, sign, edge, odds in ends]
+        odds_of = np.column_stack([atoms.table(x), *beyond])
+        return np.asarray(odds_of[np.arange(len(x)), np.abs(odds_of).argmax(axis=1)])
+
+    return score
 
 
 def _filled(x: FloatArray) -> FloatArray:
@@ -177,7 +221,7 @@ def _single(data: FloatArray, neighbor: FloatArray, column: int) -> Scorer:
     return lambda x: sign * _filled(x[:, column])
 
 
-def _linear(data: FloatArray, neighbor: FloatArray) -> Scorer:
+def _linear(data: FloatArray, neighbor: FloatArray, columns: IntArray, seed: int) -> Scorer:
     """The best score where columns have independent Gaussian noise, however many they are."""
     data, neighbor = _filled(data), _filled(neighbor)
     variance = (data.var(axis=0) + neighbor.var(axis=0)) / 2
@@ -185,7 +229,7 @@ def _linear(data: FloatArray, neighbor: FloatArray) -> Scorer:
     return lambda x: _filled(x) @ weights
 
 
-def _gaussian(data: FloatArray, neighbor: FloatArray) -> Scorer:
+def _gaussian(data: FloatArray, neighbor: FloatArray, columns: IntArray, seed: int) -> Scorer:
     """The best score where columns are independent and Gaussian, with means and spreads of their own on either side."""
     data, neighbor = _filled(data), _filled(neighbor)
     varying = (data.var(axis=0) > 0) & (neighbor.var(axis=0) > 0)
@@ -197,13 +241,13 @@ def _gaussian(data: FloatArray, neighbor: FloatArray) -> Scorer:
     return lambda x: log_density(_filled(x[:, varying]), 1) - log_density(_filled(x[:, varying]), 0)
 
 
-def _logistic(data: FloatArray, neighbor: FloatArray, columns: np.ndarray) -> Scorer:
+def _logistic(data: FloatArray, neighbor: FloatArray, columns: IntArray, seed: int) -> Scorer:
     x = _filled(np.concatenate([data, neighbor]))
     scorer = learn_logistic(x, np.repeat([0.0, 1.0], [len(data), len(neighbor)]))
     return lambda rows: scorer(_filled(rows[:, columns]))
 
 
-def _trees(data: FloatArray, neighbor: FloatArray, columns: np.ndarray, seed: int) -> Scorer:
+def _trees(data: FloatArray, neighbor: FloatArray, columns: IntArray, seed: int) -> Scorer:
     """Boosted histogram trees on the columns and on their atoms, so that interactions of several columns count."""
     half = len(data) // 2
     atoms = Atoms.learn(data[:half], neighbor[:half])
@@ -222,7 +266,7 @@ def _trees(data: FloatArray, neighbor: FloatArray, columns: np.ndarray, seed: in
     return lambda rows: trees(features(rows[:, columns]))
 
 
-def _whole_outputs(data: FloatArray, neighbor: FloatArray, columns: np.ndarray) -> Scorer | None:
+def _whole_outputs(data: FloatArray, neighbor: FloatArray, columns: IntArray, seed: int) -> Scorer | None:
     """Log odds of an output as a whole, where outputs repeat; None where hardly any does."""
     sides = [_rounded(side) for side in (data, neighbor)]
     keys, where, counts = np.unique(_keys(np.concatenate(sides)), return_inverse=True, return_counts=True)
@@ -239,3 +283,19 @@ def _keys(rows: FloatArray) -> np.ndarray:
     """(n,) one value for each distinct row."""
     plain = np.ascontiguousarray(np.where(np.isnan(rows), np.nan, rows + 0.0))
     return plain.view(np.dtype((np.void, plain.dtype.itemsize * plain.shape[1]))).ravel()
+
+
+Teacher = Callable[[FloatArray, FloatArray, IntArray, int], Scorer | None]
+_LEARNERS: tuple[tuple[str, Teacher, bool, int], ...] = (
+    (RARE, _rare, False, 1),
+    ("numbers seen before", _seen, False, 1),
+    ("counted outputs", _whole_outputs, False, 1),
+    ("difference of means", _linear, False, 2),
+    ("linear discriminant", _discriminant, False, 2),
+    ("Gaussian densities", _gaussian, True, 2),
+    ("boosted trees", _trees, True, 1),
+    ("logistic regression", _logistic, True, 2),
+    ("parity of bits", _parity, True, 1),
+    ("sum of numbers", _sum, True, 2),
+)
+"""Name, what teaches it, whether it takes long, and columns that it needs."""

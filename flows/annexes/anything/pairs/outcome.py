@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from bandana.algorithms.claim import THE_OUTPUT
@@ -13,9 +14,10 @@ from bandana.algorithms.protocol import FloatArray
 from bandana.audits.bounds import power
 from bandana.audits.claims import Quantity
 from bandana.audits.coverage import Coverage
+from bandana.audits.opening import opening, shown
 from bandana.audits.outcome import EQUAL, MIN_REPLAYS, SAMPLING, Effort, Outcome, Setup, StatedBound, TriedControl, Verdict
 from bandana.flows.annexes.anything.foreign.frozen import Frozen
-from bandana.flows.annexes.anything.outputs.bounds import reach_of
+from bandana.flows.annexes.anything.outputs.bounds import rarest_event, reach_of
 from bandana.flows.annexes.anything.pairs.coupling import Coupling
 from bandana.privacy_core import Guarantee
 
@@ -31,10 +33,8 @@ class ReleaseOutcome:
 
     Attributes:
       stated: the claim.
-      quantity: in which it is tested.
-      limit: what the claim allows.
-      bound: the lower confidence bound, and how it was taken.
-      scores: of the runs that it was taken from, the data set's and the neighbor's.
+      bounds: lower confidence bounds, first on the claim's own quantity, and how they were taken.
+      scores: name -> scores of the runs that a bound was taken from, the data set's and the neighbor's.
       n_runs: on each side, those that taught and chose included.
       confidence: of the bound.
       seed: root of all seeds.
@@ -42,43 +42,75 @@ class ReleaseOutcome:
       is_cut: whether the time ended before all runs were made.
       n_values: labels and numbers in an output, at most.
       unread: what was not read of the outputs, in words.
-      reach: the bound that a release without noise would have given.
-      rarest: probability of the rarest output that, coming from one side alone, would have refuted the claim.
       proofs: what a few runs showed against the claim, without statistics, in words.
       tried: faults planted in its outputs.
       differs: how first calls differ from later ones, in words; empty if they do not.
       notes: what a reader should know of the runs.
+      left_out: what the time did not suffice for, in words.
       frozen: what runs with frozen primitives showed; None where no primitive is priced.
       search: how the neighbor was found, in words; empty where it was given.
       coupling: whether one seed makes the same randomness on both sides; None where that is not known.
     """
 
     stated: Guarantee
-    quantity: Quantity
-    limit: float
-    bound: StatedBound
-    scores: tuple[FloatArray, FloatArray]
+    bounds: tuple[StatedBound, ...]
+    scores: Mapping[str, tuple[FloatArray, FloatArray]]
     n_runs: int
     confidence: float
     seed: int
     how: str
     is_cut: bool
     n_values: int
-    reach: float
-    rarest: float | None
     unread: tuple[str, ...] = ()
     proofs: tuple[str, ...] = ()
     differs: str = ""
     tried: tuple[TriedControl, ...] = ()
     notes: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
     frozen: Frozen | None = None
     search: str = ""
     coupling: Coupling | None = None
 
     @property
+    def bound(self) -> StatedBound:
+        """The bound on the claim's own quantity or, where that alone refutes the claim, on its delta."""
+        return next((bound for bound in self.bounds if bound.lower > bound.quantity.limit(self.stated)), self.bounds[0])
+
+    @property
+    def quantity(self) -> Quantity:
+        """Quantity of that bound."""
+        return self.bound.quantity
+
+    @property
+    def limit(self) -> float:
+        """Largest value of it that the claim allows."""
+        return self.quantity.limit(self.stated)
+
+    @property
     def measured(self) -> float:
-        """The lower bound on the claim's quantity."""
+        """The lower bound on it."""
         return self.bound.lower
+
+    @property
+    def is_refuted(self) -> bool:
+        """True if a bound exceeds the claim."""
+        return self.measured > self.limit
+
+    @cached_property
+    def reach(self) -> float:
+        """The bound on the claim's own quantity that a release without noise would have given."""
+        own = self.bounds[0]
+        return reach_of(own.quantity, self.seed, own.level, len(self.scores[own.scores][0]))
+
+    @cached_property
+    def rarest(self) -> float | None:
+        """Probability of the rarest output that, coming from one side alone, would have refuted the claim; None: of none."""
+        found = [
+            rarest_event(each.quantity, each.quantity.limit(self.stated), self.seed, each.level, self.n_runs,
+                         len(self.scores[each.scores][0]))
+            for each in self.bounds
+        ]  # fmt: skip
+        return min((one for one in found if one is not None), default=None)
 
     @property
     def verdict(self) -> Verdict:
@@ -86,7 +118,7 @@ class ReleaseOutcome:
 
         Else NOT REFUTED; never PASS.
         """
-        if self.measured > self.limit or self._broken:
+        if self.is_refuted or self._broken:
             return Verdict.FAIL
         return Verdict.NOT_REFUTED if self.reach > self.limit and not self.caveats else Verdict.INCONCLUSIVE
 
@@ -96,7 +128,8 @@ class ReleaseOutcome:
         seeds = () if self.coupling is None or not self.coupling.finding else (self.coupling.finding,)
         unread = (f"not all of an output was read: {words}" for words in _some(self.unread))
         missed = (control.missed(self.measured) for control in self.tried if not control.is_caught)
-        return (*((self.differs,) if self.differs else ()), *unread, *seeds, *missed)
+        untried = ("no planted fault was tried: allow more --seconds",) if self.left_out and not self.tried else ()
+        return (*((self.differs,) if self.differs else ()), *unread, *seeds, *missed, *untried)
 
     @property
     def _broken(self) -> tuple[str, ...]:
@@ -111,20 +144,20 @@ class ReleaseOutcome:
     @property
     def coverage(self) -> tuple[str, ...]:
         """Coverage of the verdict, in words."""
-        rarest = "no event" if self.rarest is None else f"events of one side with probability {self.rarest:.2g} or more"
         where = f"covers {self.search}" if self.search else "covers this pair of data sets alone"
         other = "other data sets, records of other values" if self.search else "other pairs"
         if self.coupling is None or not self.coupling.n_seen:
             other += ", generators that the data seed"
         if self.tried:
-            rarest += f"; {sum(control.is_caught for control in self.tried)} of {len(self.tried)} planted faults caught"
+            where += f"; {sum(control.is_caught for control in self.tried)} of {len(self.tried)} planted faults caught"
         lines = [
-            f"{where}: {self.n_runs} runs a side, {self.how}; {self.n_values} "
-            f"number{'s' * (self.n_values != 1)} an output{', not all of them read' * bool(self.unread)}; {rarest}",
+            where,
             f"does not cover: {other}, rarer events, the last bits of floating-point numbers, time",
         ]
         if self.is_cut:
             lines.append("the time ended before all runs were made: more --seconds give more power")
+        if self.left_out:
+            lines.append(f"left out for lack of time: {', '.join(self.left_out)}")
         if self.frozen is not None:
             lines.append(self.frozen.line)
         return (*lines, *self.notes)
@@ -144,27 +177,44 @@ class ReleaseOutcome:
             return (f"{self.n_runs} runs a side cannot refute the claim: {shown}, {allowed}; try more --replays",)
         return (f"claimed >= measured on this pair; {shown}",)
 
+    def opening(self, label: str) -> list[str]:
+        """The three lines that every verdict opens with."""
+        where = f"({self.stated.relation.value})" if self.search else "on the given pair"
+        claim = f"{self.stated} {where}"
+        return opening(label, self.verdict, self.stated, claim, (self.quantity, self.limit, self.measured), self.read)
+
+    @property
+    def read(self) -> str:
+        """Contents and number of the runs that were read, and the rarest event that could have been seen, in words."""
+        rarest = "no event" if self.rarest is None else f"events of one side with probability {self.rarest:.2g} or more"
+        values = f"{self.n_values} number{'s' * (self.n_values != 1)} an output"
+        unread = f", but not {'; '.join(_some(self.unread))}" if self.unread else ", all of them"
+        return f"{values}{unread}, in {self.n_runs:,} runs a side, {self.how}; {rarest} could be seen"
+
     def lines(self, label: str) -> list[str]:
         """The verdict, its coverage, the two numbers and the reasons, line by line."""
-        where = f"({self.stated.relation.value})" if self.search else "on the given pair"
         sign = "<" if self.measured > self.limit else ">="
         accounted = ""
         if self.accounted is not None:
-            accounted = f"  {'<' if self.accounted > self.limit * EQUAL else '>='}  accounted {self.accounted:.4f}"
+            accounted = f"  {'<' if self.accounted > self.limit * EQUAL else '>='}  accounted {shown(self.accounted)}"
             sign = "<" if self.measured > self.accounted * EQUAL else ">="
         return [
-            f"{self.verdict.value:<13} {label}: {self.stated} {where}",
+            *self.opening(label),
             *(f"  {line}" for line in self.coverage),
-            f"  {self.quantity}: claimed {self.limit:.4f}{accounted}  {sign}  measured {self.measured:.4f}  "
+            f"  {self.quantity}: claimed {shown(self.limit)}{accounted}  {sign}  measured {shown(self.measured)}  "
             f"({self.bound.attack}, {self.bound.method})",
             *(f"  {line}" for line in self.reasons),
         ]
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines("release"))
 
     def entry(self, label: str) -> dict[str, Any]:
         """The outcome for machines, in JSON's own types."""
         return {
             "label": label,
             "verdict": self.verdict.value,
+            "opening": self.opening(label),
             "claim": str(self.stated),
             "quantity": str(self.quantity),
             "claimed": _finite(self.limit),
@@ -192,28 +242,31 @@ class ReleaseOutcome:
           subject: kind, name and source of the release.
           about: what a reader needs to repeat the audit.
         """
-        bound, n = self.bound, len(self.scores[0])
-        planted = [("revealed-always", "the output always reveals its data set", self.reach)]
-        if self.rarest is not None and self.rarest < 1:
-            seen = reach_of(self.quantity, self.seed, bound.level, n, self.rarest)
-            planted.append(("revealed-seldom", f"the output reveals it with probability {self.rarest:.2g}", seen))
+        bound = self.bounds[0]
+        n, limits = len(self.scores[bound.scores][0]), [each.quantity.limit(self.stated) for each in self.bounds]
+        planted = [("revealed-always", "the output always reveals its data set", self.reach, limits[0])]
+        if (rarest := self.rarest) is not None and rarest < 1:
+            words = f"the output reveals it with probability {rarest:.2g}"
+            seen = [reach_of(each.quantity, self.seed, each.level, n, rarest) for each in self.bounds]
+            planted.append(max((("revealed-seldom", words, *both) for both in zip(seen, limits, strict=True)),
+                               key=lambda one: one[2] > one[3]))  # fmt: skip
         controls = [
-            TriedControl(name, fault, (SAMPLING,), (SAMPLING,) if reach > self.limit else (), reach, self.limit)
-            for name, fault, reach in planted
+            TriedControl(name, fault, (SAMPLING,), (SAMPLING,) if reach > limit else (), reach, limit)
+            for name, fault, reach, limit in planted
         ]
         simulated = min(n, _SIMULATED)
         smallest = power.smallest_factor_caught(
-            bound.method, bound.parameters, bound.level, self.limit, simulated, n_trials=_TRIALS
+            bound.method, bound.parameters, bound.level, limits[0], simulated, n_trials=_TRIALS
         )
         return Outcome(
             subject=subject,
             claim=replace(claim, covers=THE_OUTPUT, assumption=""),
             effort=Effort(
-                max(self.n_runs, MIN_REPLAYS), self.confidence, self.quantity.delta or _DEFAULT_DELTA, 1, self.seed
+                max(self.n_runs, MIN_REPLAYS), self.confidence, bound.quantity.delta or _DEFAULT_DELTA, 1, self.seed
             ),
             failure=1 - self.confidence,
-            bounds=(bound,),
-            scores={bound.scores: self.scores},
+            bounds=self.bounds,
+            scores=self.scores,
             events=None,
             counterexample=None,
             noise_finding="; ".join(self._broken) or None,
@@ -221,7 +274,7 @@ class ReleaseOutcome:
             power=smallest,
             caveats=self.caveats,
             about=about,
-            coverage=Coverage.in_words(self.coverage),
+            coverage=Coverage.in_words((self.read, *self.coverage)),
         )
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from numbers import Number
 from typing import Any
 
@@ -23,6 +23,7 @@ from bandana.audits.claims import Quantity
 from bandana.audits.leaves import leaves
 from bandana.audits.neighbors.neighbor import Given
 from bandana.audits.outcome import OUTPUT
+from bandana.audits.plan import plan_release
 from bandana.audits.replays.classifiers import with_signs
 from bandana.audits.replays.measure import rounded
 from bandana.flows.annexes.anything.outputs.bounds import (
@@ -32,19 +33,20 @@ from bandana.flows.annexes.anything.outputs.bounds import (
     Contender,
     check_order,
     most_promising,
-    rarest_event,
-    reach_of,
 )
 from bandana.flows.annexes.anything.outputs.calls import Batch, BrokenSubject, Caller
+from bandana.flows.annexes.anything.outputs.deadline import NEVER, Deadline, TimeIsUpError
 from bandana.flows.annexes.anything.outputs.encoding import Encoder, Outputs, Raised, is_numeric, joined
-from bandana.flows.annexes.anything.outputs.scores import learn
+from bandana.flows.annexes.anything.outputs.scores import RARE, Scorer, learn
 from bandana.flows.annexes.anything.pairs.outcome import ReleaseOutcome
 from bandana.privacy_core import Guarantee
 
 LEAST_RUNS = 400
 """Runs on each side, so that each of the three parts has 100, the least that a bound can be taken from."""
 GIVEN = "the given pair"
-_LEARN, _CHOOSE, _TURNS = 0.25, 0.2, 5
+_LEARN, _CHOOSE, _TURNS, _AGAIN = 0.25, 0.2, 5, 4
+_TAUGHT, _CHOSEN = 0.6, 0.6
+"""Shares of the time that is left: of what learns, and of what chooses."""
 PARTS = (_LEARN, _CHOOSE, LEAST)
 """Shares of the runs that teach and that choose, and how many choose at least; the bound is taken from the others."""
 _ROOM = 2.5
@@ -59,21 +61,26 @@ class Samples:
     Attributes:
       data: outputs on the data set.
       neighbor: outputs on its neighbor, as many.
-      seconds: that the runs took.
       is_cut: whether the time ended before all runs were made.
       how: how they were made, in words.
     """
 
     data: Outputs
     neighbor: Outputs
-    seconds: float = 0.0
     is_cut: bool = False
     how: str = "given as samples, taken to be independent"
     notes: tuple[str, ...] = field(default=())
 
 
 def draw(
-    caller: Caller, data: object, neighbor: object, n_runs: int, seed: int, seconds: float, least: int = LEAST_RUNS
+    caller: Caller,
+    data: object,
+    neighbor: object,
+    n_runs: int,
+    seed: int,
+    seconds: float,
+    least: int = LEAST_RUNS,
+    kept: int = 0,
 ) -> Samples:
     """Runs the function on both data sets, in an order that coins decide, until all runs or the time are spent.
 
@@ -85,6 +92,7 @@ def draw(
       seed: root of all seeds.
       seconds: after which no further call begins; taking outputs apart counts too.
       least: runs without which nothing can be shown.
+      kept: later calls that this time must suffice for too.
 
     Raises:
       BrokenSubject: fewer than that fit into the time.
@@ -95,9 +103,11 @@ def draw(
     parts: tuple[list[Outputs], list[Outputs]] = ([], [])
     begun, done, size, reading = time.monotonic(), 0, 16, 0.0
     while done < n_runs:
-        if done and time.monotonic() - begun + reading > seconds:
+        spent = time.monotonic() - begun + reading
+        spent += kept * spent / max(1, 2 * done)
+        if done and spent > seconds:
             break
-        size = min(size, n_runs - done)
+        size = min(size, n_runs - done, max(1, int(done * (seconds - spent) / spent)) if done else size)
         for side in (0, 1) if coins.random() < 0.5 else (1, 0):
             numbers = seeds[side].integers(0, 2**32, size).tolist()
             parts[side].append(caller.runs((data, neighbor)[side], numbers))
@@ -110,6 +120,12 @@ def draw(
             f"{done} runs a side took {taken + reading:.1f} s, and fewer than {least} show nothing: allow more time with "
             f"--seconds {math.ceil(_ROOM * least * (taken + reading) / done)}, or let one call make many runs"
         )
+    both = joined([*parts[0], *parts[1]])
+    return Samples(both[:done], both[done:], done < n_runs, caller.batch.value, _notes(caller, both))
+
+
+def _notes(caller: Caller, outputs: Outputs) -> tuple[str, ...]:
+    """Remarks on runs: who draws the randomness, and what was raised."""
     notes = []
     if caller.seed is None:
         notes.append("it takes no seed and draws its own randomness: nobody can repeat these runs")
@@ -117,11 +133,11 @@ def draw(
         notes.append(
             "the same seed gave different outputs: it draws more randomness than its seed, and nobody can repeat it"
         )
-    how = caller.batch.value
-    raised = Counter(item.kind for side in parts for part in side for item in part if isinstance(item, Raised))
-    notes += [f"{count} of {2 * done} runs raised {kind}, which counts as an output" for kind, count in raised.items()]
-    both = joined([*parts[0], *parts[1]])
-    return Samples(both[:done], both[done:], taken, done < n_runs, how, tuple(notes))
+    raised = Counter(item.kind for item in outputs if isinstance(item, Raised)) if not is_numeric(outputs) else Counter()
+    return (
+        *notes,
+        *(f"{n} of {len(outputs)} runs raised {kind}, which counts as an output" for kind, n in raised.items()),
+    )
 
 
 def _seconds_to_read(outputs: Outputs) -> float:
@@ -156,19 +172,21 @@ def examine(
     search: str = "",
     share: float = 1.0,
     parts: tuple[float, float, int] = PARTS,
+    deadline: Deadline = NEVER,
 ) -> ReleaseOutcome:
-    """Bounds the claim's own quantity from below.
+    """Bounds the claim's own quantity from below, and of a claim of epsilon at delta also delta.
 
     Args:
       samples: outputs of both sides.
       stated: the claim.
-      confidence: of the bound.
+      confidence: of the bounds.
       seed: of the learners and of the auditor's coins.
       shuffled: whether the order of the samples says nothing, and is changed first.
       pair: the data sets, in words.
       search: how the neighbor was found, in words; empty where it was given.
-      share: of the failure probability that the bound may use.
+      share: of the failure probability that the bounds may use.
       parts: shares of the runs that teach and that choose, and how many choose at least.
+      deadline: after which nothing more is learned.
 
     Raises:
       BrokenSubject: too few samples, or runs that depend on each other.
@@ -177,35 +195,23 @@ def examine(
     if n < LEAST_RUNS and share == 1:
         raise BrokenSubject(f"each side needs at least {LEAST_RUNS} outputs, got {len(samples.data)} and "
                             f"{len(samples.neighbor)}")  # fmt: skip
-    level, quantity = share * (1 - confidence), Quantity.of(stated)
-    limit = quantity.limit(stated)
     sides = [_ordered(side, n, seed + i if shuffled else None) for i, side in enumerate((samples.data, samples.neighbor))]
-    first = math.ceil(parts[0] * n)
-    second = first + max(parts[2], math.ceil(parts[1] * n))
-    encoder = Encoder.learn(sides[0][:first], sides[1][:first])
-    tables = [encoder.table(side) for side in sides]
-    if all(is_numeric(side) and np.isnan(table).all() for side, table in zip(sides, tables, strict=True)):
-        raise BrokenSubject("every output is NaN: return numbers, labels or text")
-    notes = (*_constant(tables), *samples.notes)
-    cuts = slice(first), slice(first, second), slice(second, None)
-    taught, held, rest = ([table[cut] for table in tables] for cut in cuts)
-    scorers = learn(taught[0], taught[1], seed)
-    signs = with_signs(scorers, taught[0], taught[1]) if quantity.name == "epsilon" else {}
-    chosen = most_promising([
-        Contender(name, scorer, method, parameters, _promise(method, scores, WARY * level, parameters))
-        for name, scorer in (scorers | signs).items()
-        for scores in [[rounded(scorer(table)) for table in held]]
-        for method, parameters in bounds_on(quantity, seed)[: 1 if name in signs else None]
-    ])  # fmt: skip
-    scores = (rounded(chosen.scorer(rest[0])), rounded(chosen.scorer(rest[1])))
-    if not shuffled:
-        for score in scores:
-            check_order(score)
+    encoder, notes, (taught, held, rest) = _encoded(sides, n, parts)
+    left_out: list[str] = []
+    scorers = learn(taught[0], taught[1], seed, deadline=deadline.part(_TAUGHT), left_out=left_out)
+    bounds, scores = [], {}
+    for index, (quantity, part) in enumerate(plan_release(stated).items()):
+        level = part * share * (1 - confidence)
+        signs = with_signs(scorers, taught[0], taught[1]) if quantity.name == "epsilon" else {}
+        chosen = _best(quantity, scorers, signs, held, WARY * level, seed, deadline.part(_CHOSEN), left_out)
+        scores[f"output{index}"] = pair_of_scores = rounded(chosen.scorer(rest[0])), rounded(chosen.scorer(rest[1]))
+        if not shuffled:
+            for score in pair_of_scores:
+                check_order(score)
+        bounds.append(chosen.state(OUTPUT, Given(pair), quantity, level, pair_of_scores, f"output{index}"))
     return ReleaseOutcome(
         stated=stated,
-        quantity=quantity,
-        limit=limit,
-        bound=chosen.state(OUTPUT, Given(pair), quantity, level, scores, "output0"),
+        bounds=tuple(bounds),
         scores=scores,
         n_runs=n,
         confidence=confidence,
@@ -214,11 +220,59 @@ def examine(
         is_cut=samples.is_cut,
         n_values=encoder.n_values,
         unread=unread_of(encoder),
-        reach=reach_of(quantity, seed, level, len(scores[0])),
-        rarest=rarest_event(quantity, limit, seed, level, n, len(scores[0])),
-        notes=notes,
+        notes=(*notes, *samples.notes),
+        left_out=tuple(dict.fromkeys(left_out)),
         search=search,
     )
+
+
+def _encoded(
+    sides: list[Outputs], n: int, parts: tuple[float, float, int]
+) -> tuple[Encoder, tuple[str, ...], list[list[FloatArray]]]:
+    """Encoder of the outputs, a remark on them, and the tables of both sides that teach, choose, and are bounded."""
+    first = math.ceil(parts[0] * n)
+    second = first + max(parts[2], math.ceil(parts[1] * n))
+    encoder = Encoder.learn(sides[0][:first], sides[1][:first])
+    tables = [encoder.table(side) for side in sides]
+    if all(is_numeric(side) and np.isnan(table).all() for side, table in zip(sides, tables, strict=True)):
+        raise BrokenSubject("every output is NaN: return numbers, labels or text")
+    cuts = slice(first), slice(first, second), slice(second, None)
+    return encoder, _constant(tables), [[table[cut] for table in tables] for cut in cuts]
+
+
+def _best(
+    quantity: Quantity,
+    scorers: dict[str, Scorer],
+    signs: dict[str, Scorer],
+    held: list[FloatArray],
+    level: float,
+    seed: int,
+    deadline: Deadline,
+    left_out: list[str],
+) -> Contender:
+    """The score and the bound that held-out runs promise most of: all are compared once, and the best few again."""
+    contenders: list[tuple[Contender, list[FloatArray]]] = []
+    ranked = [*scorers | signs] if quantity.name != "delta" else sorted(scorers, key=lambda name: name != RARE)
+    for name in ranked:
+        scorer = (scorers | signs)[name]
+        try:
+            with (deadline if contenders else NEVER).enforced():
+                scores = [rounded(scorer(table)) for table in held]
+                contenders += [
+                    (Contender(name, scorer, method, parameters, _promise(method, scores, level, parameters, 1)), scores)
+                    for method, parameters in bounds_on(quantity, seed)[: 1 if name in signs else None]
+                ]
+        except TimeIsUpError:
+            left_out.append(name)
+    best = sorted(contenders, key=lambda one: -one[0].promise)[:_AGAIN]
+    again = []
+    for one, scores in best:
+        try:
+            with deadline.enforced():
+                again.append(replace(one, promise=_promise(one.method, scores, level, one.parameters, _TURNS)))
+        except TimeIsUpError:
+            break
+    return most_promising(again or [one for one, _ in best])
 
 
 def _constant(tables: list[FloatArray]) -> tuple[str, ...]:
@@ -241,15 +295,15 @@ def unread_of(encoder: Encoder) -> tuple[str, ...]:
     return (*encoder.unread, *seldom)
 
 
-def _promise(method: str, held: list[FloatArray], level: float, parameters: dict[str, Any]) -> float:
-    """The bound from held-out runs; one on epsilon on average over which fifth of them comes first.
+def _promise(method: str, held: list[FloatArray], level: float, parameters: dict[str, Any], turns: int) -> float:
+    """The bound from held-out runs; one on epsilon on average over which of `turns` parts of them comes first.
 
     It learns from the first runs that it is given how to weight the others, and what promises much after lucky ones only is
     no promise.
     """
     if len(held[0]) < LEAST:  # it chooses, and states nothing
         held = [np.resize(side, LEAST) for side in held]
-    turns = _TURNS if "delta" in parameters or method == "pure-event" else 1
+    turns = turns if {"delta", "epsilon"} & set(parameters) or method == "pure-event" else 1
     starts = [len(held[0]) * turn // turns for turn in range(turns)]
     bounds = [
         methods.bound(method, np.roll(held[0], -start), np.roll(held[1], -start), level, **parameters) for start in starts

@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from bandana.audits.claims import Quantity
 from bandana.audits.outcome import SAMPLING, TriedControl
+from bandana.audits.plan import plan_release
 from bandana.flows.annexes.anything.outputs.bounds import rarest_event, reach_of
-from bandana.flows.annexes.anything.outputs.calls import Caller
-from bandana.flows.annexes.anything.pairs.outcome import ReleaseOutcome
+from bandana.flows.annexes.anything.outputs.calls import BrokenSubject, Caller
+from bandana.flows.annexes.anything.outputs.deadline import Deadline, TimeIsUpError
 from bandana.flows.annexes.anything.pairs.release import Samples, draw, examine
 from bandana.privacy_core import Guarantee
 
@@ -38,6 +38,7 @@ class _Holder:
         return "output"
 
 
+Planted = tuple[tuple[TriedControl, ...], tuple[str, ...]]
 Fault = Callable[[Any, int, np.random.Generator, float], Any]
 """(output, side, coins, probability of a rare label) -> the output with the fault."""
 
@@ -73,24 +74,24 @@ _FAULTS: tuple[tuple[str, str, Fault], ...] = (
 
 
 def planted_in(
-    samples: Samples, stated: Guarantee, confidence: float, seed: int, seconds: float, share: float
-) -> tuple[TriedControl, ...]:
-    """Each planted fault, and whether the audit catches it.
+    samples: Samples, stated: Guarantee, confidence: float, seed: int, deadline: Deadline, share: float
+) -> Planted:
+    """Each planted fault, and whether the audit catches it; and the names of those that the time did not suffice for.
 
     Args:
       samples: outputs of both sides, of which each is used once.
       stated: the claim.
       confidence: of the audit.
       seed: of learners and coins.
-      seconds: of all runs of a fault.
+      deadline: at which all ends.
       share: of the failure probability, as for the release itself.
     """
-    quantity, level = Quantity.of(stated), share * (1 - confidence)
-    limit, n_all = quantity.limit(stated), len(samples.data)
+    quantity, part = list(plan_release(stated).items())[-1]
+    limit, n_all, level = quantity.limit(stated), len(samples.data), part * share * (1 - confidence)
     sizes = [size for size in _SIZES if size < n_all and reach_of(quantity, seed, level, size // 2) > limit]
     n = sizes[0] if sizes else n_all
     rarest = rarest_event(quantity, limit, seed, level, n, n // 2)
-    tried = []
+    tried, left_out = [], []
     for number, (name, words, fault) in enumerate(_FAULTS):
         places = count(), count()
         rng, often = np.random.default_rng([seed, 17, number]), min(1.0, _ROOM * (rarest or 1.0))
@@ -98,11 +99,16 @@ def planted_in(
         def run(side: int, places: Any = places, fault: Fault = fault, rng: Any = rng, often: float = often) -> Any:
             return fault((samples.data, samples.neighbor)[side][next(places[side])], side, rng, often)
 
-        made = draw(Caller(run), 0, 1, n, seed, seconds, least=1)
-        result: ReleaseOutcome = examine(made, stated, confidence=confidence, seed=seed, share=share)
-        caught = (SAMPLING,) if result.measured > limit else ()
-        tried.append(TriedControl(name, words, (SAMPLING,), caught, _finite(result.measured), limit))
-    return tuple(tried)
+        try:
+            with deadline.enforced():
+                made = draw(Caller(run), 0, 1, n, seed, deadline.left, least=n)
+                result = examine(made, stated, confidence=confidence, seed=seed, share=share)
+        except (TimeIsUpError, BrokenSubject):
+            left_out.append(f"the planted fault {name}")
+            continue
+        caught = (SAMPLING,) if result.is_refuted else ()
+        tried.append(TriedControl(name, words, (SAMPLING,), caught, _finite(result.measured), result.limit))
+    return tuple(tried), tuple(left_out)
 
 
 def _finite(bound: float) -> float:

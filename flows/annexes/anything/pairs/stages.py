@@ -6,29 +6,40 @@ the stated confidence. What an output shows of its own seed is decided by a few 
 
 from __future__ import annotations
 
-import time
+from collections.abc import Callable
 from dataclasses import replace
 
 from bandana.audits.outcome import Effort, Verdict
 from bandana.audits.plan import EARLY
+from bandana.flows.annexes.anything.outputs.deadline import Deadline
 from bandana.flows.annexes.anything.outputs.encoding import joined
 from bandana.flows.annexes.anything.pairs.exposed import exposed
 from bandana.flows.annexes.anything.pairs.outcome import ReleaseOutcome
 from bandana.flows.annexes.anything.pairs.release import GIVEN, PARTS, Samples, draw, examine
-from bandana.flows.annexes.anything.pairs.release_faults import planted_in
-from bandana.flows.annexes.anything.pairs.starts import Starts
+from bandana.flows.annexes.anything.pairs.release_faults import Planted, planted_in
+from bandana.flows.annexes.anything.pairs.starts import MOST, Starts
 from bandana.flows.annexes.anything.pairs.subject import Subject
+from bandana.flows.annexes.anything.pairs.watch import watch
 from bandana.privacy_core import Guarantee
 
 FIRST = 1000
 """Runs of each side that are bounded first."""
-_FIRST_CALLS, _RUNS, _FAULTS = 0.35, 0.6, 0.02
-"""Shares of the time: of first calls, and of runs; the rest is for what learns from them; and of each planted fault."""
+_FIRST_CALLS, _RUNS, _BOUNDS = 0.35, 0.6, 0.7
+"""Shares of the time that is left: of first calls, of runs, and of what learns from them; the rest is for planted faults."""
+_COMPARED, _COMPARED_CALLS = 8, 16
+"""Calls that compare the seeds of generators, and first calls of each side that a test compares with later ones."""
 _PARTS = (0.25, 0.125, 1)
+Beside = Callable[[Callable[[], Planted]], Callable[[], Planted]]
 
 
 def audit_subject(
-    subject: Subject, stated: Guarantee, effort: Effort, seconds: float, search: str = "", starts: Starts | None = None
+    subject: Subject,
+    stated: Guarantee,
+    effort: Effort,
+    seconds: float,
+    search: str = "",
+    starts: Starts | None = None,
+    beside: Beside = lambda function: function,
 ) -> ReleaseOutcome:
     """Runs a subject on its two data sets, bounds the claim from below, and compares the seeds of its generators.
 
@@ -39,54 +50,92 @@ def audit_subject(
       seconds: for the whole audit.
       search: how the neighbor was found, in words; empty where it was given.
       starts: a process in which nothing was called yet; None where there is none.
+      beside: starts what takes long in a process beside this one; see `bandana.flows.running.child`.
 
     Raises:
       BrokenSubject: see `draw` and `examine`.
     """
-    begun, caller, sides = time.monotonic(), subject.caller, (subject.data, subject.neighbor)
+    deadline, caller, sides = Deadline.within(seconds), subject.caller, (subject.data, subject.neighbor)
+    calls = _asked(starts, subject, effort.seed, deadline, MOST)
     shown = "" if subject.has_ledger else exposed(caller, *sides, effort.seed)
-    pair = subject.words if search else GIVEN
+    pair, notes = subject.words if search else GIVEN, subject.notes
 
     def bounded(samples: Samples, share: float, parts: tuple[float, float, int] = PARTS) -> ReleaseOutcome:
         outcome = examine(
-            samples,
-            stated,
-            confidence=effort.confidence,
-            seed=effort.seed,
-            pair=pair,
-            search=search,
-            share=share,
-            parts=parts,
-        )
-        return replace(outcome, proofs=(shown,) if shown else ())
-
-    differs, notes = "", subject.notes
-    if starts is not None:
-        first, differs = starts.first_calls(caller, *sides, effort.seed, _FIRST_CALLS * seconds)
-        few = ", too few for a bound" if first.is_cut else ""
-        notes = (*notes, f"first calls of a process: {len(first.data)} a side{few}")
-        if not first.is_cut:
-            outcome = bounded(first, EARLY, _PARTS)
-            if outcome.measured > outcome.limit:
-                return outcome
+            samples, stated, confidence=effort.confidence, seed=effort.seed, pair=pair, search=search, share=share,
+            parts=parts, deadline=deadline.part(_BOUNDS),
+        )  # fmt: skip
+        return replace(outcome, proofs=(shown,) if shown else (), notes=(*notes, *outcome.notes))
 
     def drawn(n_runs: int, seed: int) -> Samples:
-        left = _RUNS * max(0.0, seconds - (time.monotonic() - begun))
-        samples = draw(caller, *sides, n_runs, seed, left)
-        return replace(samples, how=subject.how or samples.how, notes=(*samples.notes, *notes))
+        samples = draw(caller, *sides, n_runs, seed, _RUNS * deadline.left, kept=_COMPARED)
+        return replace(samples, how=subject.how or samples.how)
 
-    if effort.replays < 8 * FIRST:
-        samples = drawn(effort.replays, effort.seed)
+    is_staged = effort.replays >= 8 * FIRST
+    pilot, differs = drawn(FIRST if is_staged else effort.replays, effort.seed), ""
+    if calls is None:
+        notes = notes if subject.has_ledger else (*notes, "first calls of a process were not made apart")
     else:
-        pilot = drawn(FIRST, effort.seed)
-        outcome = bounded(pilot, EARLY)
-        if outcome.verdict is Verdict.FAIL or pilot.is_cut:
-            return replace(outcome, notes=("the first runs decide; more would measure more", *outcome.notes))
-        rest = drawn(effort.replays - FIRST, effort.seed + 2**32)
-        sides_made = [joined([one, other]) for one, other in ((pilot.data, rest.data), (pilot.neighbor, rest.neighbor))]
-        samples = replace(rest, data=sides_made[0], neighbor=sides_made[1], seconds=pilot.seconds + rest.seconds)
-    outcome = replace(bounded(samples, 1 - 2 * EARLY), differs=differs, coupling=subject.compare(effort.seed))
+        first, differs = calls()
+        few = ", too few for a bound" if first.is_cut else ""
+        notes = (*notes, f"first calls of a process: {len(first.data)} a side{few}")
+        if not first.is_cut and (outcome := bounded(first, EARLY, _PARTS)).is_refuted:
+            return outcome
+    if is_staged and (outcome := bounded(pilot, EARLY)).verdict is Verdict.FAIL:
+        return replace(outcome, notes=("the first runs decide; more would measure more", *outcome.notes))
+    samples, last = pilot, 1 - 2 * EARLY
+    if is_staged and not pilot.is_cut:
+        samples = _both(pilot, drawn(effort.replays - FIRST, effort.seed + 2**32))
+    tried = beside(lambda: planted_in(samples, stated, effort.confidence, effort.seed, deadline, last))
+    outcome = replace(bounded(samples, last), differs=differs, coupling=subject.compare(effort.seed))
     if outcome.verdict is not Verdict.NOT_REFUTED:
         return outcome
-    tried = planted_in(samples, stated, effort.confidence, effort.seed, _FAULTS * seconds, 1 - 2 * EARLY)
-    return replace(outcome, tried=tried)
+    planted, left_out = tried()
+    return replace(outcome, tried=planted, left_out=(*outcome.left_out, *left_out))
+
+
+def _asked(
+    starts: Starts | None, subject: Subject, seed: int, deadline: Deadline, most: int
+) -> Callable[[], tuple[Samples, str]] | None:
+    """First calls that were begun; None where the subject is not what the process that was set aside calls."""
+    if starts is None or not starts.fits(subject.caller):
+        return None
+    return starts.begin(subject.caller, subject.data, subject.neighbor, seed, deadline.part(_FIRST_CALLS), most)
+
+
+def _both(first: Samples, rest: Samples) -> Samples:
+    """Samples of two stages, one after the other."""
+    return replace(rest, data=joined([first.data, rest.data]), neighbor=joined([first.neighbor, rest.neighbor]))
+
+
+def watch_subject(
+    subject: Subject, stated: Guarantee, level: float, n_runs: int, seed: int, seconds: float, starts: Starts
+) -> ReleaseOutcome:
+    """The same for a test, without planted faults: runs are watched while they are made, and bounded together at the end.
+
+    Args:
+      subject: what is run, on which data sets.
+      stated: the claim.
+      level: probability with which a release that keeps its claim is ever refuted, at most.
+      n_runs: on each side, at most; at least 1024.
+      seed: root of all seeds.
+      seconds: for all of it.
+      starts: a process in which nothing was called yet; a few first calls are compared with later ones.
+
+    Raises:
+      BrokenSubject: see `examine`.
+    """
+    deadline, caller, sides = Deadline.within(seconds), subject.caller, (subject.data, subject.neighbor)
+    calls = _asked(starts, subject, seed, deadline, _COMPARED_CALLS)
+    shown = "" if subject.has_ledger else exposed(caller, *sides, seed)
+    coupling, differs = subject.compare(seed), "" if calls is None else calls()[1]
+    watched = watch(caller, *sides, stated, level=level / 2, most_runs=n_runs, seed=seed, seconds=_RUNS * deadline.left)
+    outcome = examine(watched.samples, stated, confidence=1 - level / 2, seed=seed, deadline=deadline)
+    return replace(
+        outcome,
+        proofs=(*((shown,) if shown else ()), *((str(watched),) if watched.is_refuted else ())),
+        how=subject.how or outcome.how,
+        differs=differs,
+        coupling=coupling,
+        notes=(*subject.notes, *outcome.notes, "no faults were planted"),
+    )

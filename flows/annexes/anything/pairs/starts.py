@@ -1,7 +1,7 @@
 """First calls: each run is the only one of a process that has called the function never before.
 
 A service that is asked once answers with its first call, and an audit that asks it many times sees later ones. A process is
-set aside before anything is called, and forks once for each first call.
+set aside before anything is called, and forks once for each first call; a program is started once for each.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ import multiprocessing
 import os
 import pickle
 import signal
-import time
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
@@ -22,6 +23,7 @@ import numpy as np
 
 from bandana.audits.leaves import Walked, leaves
 from bandana.flows.annexes.anything.outputs.calls import Batch, Caller, same
+from bandana.flows.annexes.anything.outputs.deadline import Deadline
 from bandana.flows.annexes.anything.pairs.release import Samples
 
 MOST = 160
@@ -30,36 +32,71 @@ _COMPARED = 16
 _PATIENCE, _AT_ONCE = 20.0, 4
 
 
-@dataclass(frozen=True)
-class Starts:
-    """A process that never called the function; see `set_aside`."""
+class Starts(ABC):
+    """Maker of first calls: of processes that never called the function, or of a program that is started anew."""
 
-    _process: int
-    _ours: Connection
+    @abstractmethod
+    def asked(
+        self, caller: Caller, data: tuple[object, object], sides: list[int], numbers: list[int], deadline: Deadline
+    ) -> Callable[[], Sequence[Walked | None]]:
+        """Begins a call each, and returns what waits for the outputs; None is a call that crashed or took too long."""
 
-    def first_calls(self, caller: Caller, data: object, neighbor: object, seed: int, seconds: float) -> tuple[Samples, str]:
-        """Outputs of first calls, and how they differ from later ones with the same seeds; empty if they do not.
+    def fits(self, caller: Caller) -> bool:
+        """True if it calls the caller's own function."""
+        return True
+
+    def begin(
+        self, caller: Caller, data: object, neighbor: object, seed: int, deadline: Deadline, most: int
+    ) -> Callable[[], tuple[Samples, str]]:
+        """Begins first calls, beside what this process does.
 
         Args:
           caller: how the function is called.
           data: a data set.
           neighbor: the other.
           seed: root of the seeds of these runs.
-          seconds: after which no further process begins.
+          deadline: after which no further process begins.
+          most: calls of each side.
+
+        Returns:
+          what waits for their outputs, and says how they differ from later ones with the same seeds; empty if they do not.
         """
         rng = np.random.default_rng([seed, 16])
-        sides = rng.permuted(np.tile([0, 1], (MOST, 1)), axis=1).ravel().tolist()
-        numbers = rng.integers(0, 2**32, 2 * MOST).tolist()
-        begun = time.monotonic()
-        self._ours.send((replace(caller, function=len, guard=nullcontext), data, neighbor, sides, numbers, seconds))
-        outputs: list[Walked | None] = self._ours.recv()
-        made: tuple[list[Any], list[Any]] = ([], [])
-        for side, output in zip(sides, outputs, strict=False):
-            if output is not None:
-                made[side].append(output)
-        n = min(map(len, made))
-        samples = Samples(made[0][:n], made[1][:n], time.monotonic() - begun, n < MOST, "the first call of a process each")
-        return samples, _difference(caller, (data, neighbor), sides, numbers, outputs)
+        sides = rng.permuted(np.tile([0, 1], (most, 1)), axis=1).ravel().tolist()
+        numbers = rng.integers(0, 2**32, 2 * most).tolist()
+        answer = self.asked(caller, (data, neighbor), sides, numbers, deadline)
+
+        def finish() -> tuple[Samples, str]:
+            outputs = answer()
+            made: tuple[list[Any], list[Any]] = ([], [])
+            for side, output in zip(sides, outputs, strict=False):
+                if output is not None:
+                    made[side].append(output)
+            n = min(map(len, made))
+            samples = Samples(made[0][:n], made[1][:n], is_cut=n < len(sides) // 2, how="the first call of a process each")
+            return samples, _difference(caller, (data, neighbor), sides, numbers, outputs)
+
+        return finish
+
+
+@dataclass(frozen=True)
+class Forks(Starts):
+    """A process that never called the function; see `set_aside`."""
+
+    _function: Callable[..., Any]
+    _process: int
+    _ours: Connection
+
+    def fits(self, caller: Caller) -> bool:
+        """True if the caller calls the function itself, and nothing that was made of it."""
+        return caller.function is self._function
+
+    def asked(
+        self, caller: Caller, data: tuple[object, object], sides: list[int], numbers: list[int], deadline: Deadline
+    ) -> Callable[[], Sequence[Walked | None]]:
+        """Sends all calls to the process, which forks once for each."""
+        self._ours.send((replace(caller, function=len, guard=nullcontext), *data, sides, numbers, deadline))
+        return self._ours.recv
 
     def end(self) -> None:
         """Ends the process."""
@@ -68,7 +105,26 @@ class Starts:
             os.waitpid(self._process, 0)
 
 
-def set_aside(function: Callable[..., Any]) -> Starts:
+@dataclass(frozen=True)
+class Anew(Starts):
+    """A program: one process, or one connection, for each run; where it is asked for many, it may keep something between."""
+
+    def asked(
+        self, caller: Caller, data: tuple[object, object], sides: list[int], numbers: list[int], deadline: Deadline
+    ) -> Callable[[], Sequence[Walked | None]]:
+        """Starts a few at once."""
+
+        def run(side: int, number: int) -> Walked | None:
+            return Walked(list(leaves(caller.function(data[side], [number])[0]))) if deadline.left else None
+
+        def answer() -> Sequence[Walked | None]:
+            with ThreadPoolExecutor(_AT_ONCE) as pool:
+                return list(pool.map(run, sides, numbers))
+
+        return answer
+
+
+def set_aside(function: Callable[..., Any]) -> Forks:
     """Forks a process that waits, before anything is called."""
     ours, theirs = multiprocessing.Pipe()
     process = os.fork()
@@ -76,11 +132,11 @@ def set_aside(function: Callable[..., Any]) -> Starts:
         ours.close()
         _serve(function, theirs)
     theirs.close()
-    return Starts(process, ours)
+    return Forks(function, process, ours)
 
 
 def _difference(
-    caller: Caller, data: tuple[object, object], sides: list[int], numbers: list[int], outputs: list[Walked | None]
+    caller: Caller, data: tuple[object, object], sides: list[int], numbers: list[int], outputs: Sequence[Walked | None]
 ) -> str:
     """Difference of first calls from later ones with the same seeds, where a seed decides all."""
     if caller.seed is None or not caller.is_repeatable or caller.batch is Batch.SIZE:
@@ -105,14 +161,15 @@ def _serve(function: Callable[..., Any], theirs: Connection) -> NoReturn:
     gc.disable()
     try:
         while True:
-            caller, data, neighbor, sides, numbers, seconds = theirs.recv()
-            caller, begun = replace(caller, function=function), time.monotonic()
+            caller, data, neighbor, sides, numbers, deadline = theirs.recv()
+            caller = replace(caller, function=function)
             outputs: list[Walked | None] = []
             jobs = list(zip(sides, numbers, strict=True))
-            while len(outputs) < len(jobs) and time.monotonic() - begun < seconds:
+            while len(outputs) < len(jobs) and deadline.left:
                 some = jobs[len(outputs) : len(outputs) + _AT_ONCE]
                 outputs += [
-                    _answer(*child) for child in [_forked(caller, (data, neighbor)[side], number) for side, number in some]
+                    _answer(*child)
+                    for child in [_forked(caller, (data, neighbor)[side], number, deadline.left) for side, number in some]
                 ]
             theirs.send(outputs)
     except EOFError:
@@ -121,13 +178,13 @@ def _serve(function: Callable[..., Any], theirs: Connection) -> NoReturn:
         os._exit(70)
 
 
-def _forked(caller: Caller, data: object, seed: int) -> tuple[int, int]:
-    """A process that makes one call, and where it writes the leaves of its output."""
+def _forked(caller: Caller, data: object, seed: int, seconds: float) -> tuple[int, int]:
+    """A process that makes one call, within these seconds, and where it writes the leaves of its output."""
     read, write = os.pipe()
     process = os.fork()
     if process == 0:
         os.close(read)
-        signal.setitimer(signal.ITIMER_REAL, _PATIENCE)
+        signal.setitimer(signal.ITIMER_REAL, min(_PATIENCE, seconds + 0.1))
         try:
             output = Walked(list(leaves(caller.runs(data, [seed])[0])))
             with os.fdopen(write, "wb") as sink:

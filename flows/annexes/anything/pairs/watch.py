@@ -25,6 +25,7 @@ from bandana.audits.claims import Quantity
 from bandana.flows.annexes.anything.outputs.calls import Caller
 from bandana.flows.annexes.anything.outputs.encoding import Encoder, Outputs, joined
 from bandana.flows.annexes.anything.outputs.scores import Scorer, learn
+from bandana.flows.annexes.anything.pairs.release import Samples
 from bandana.privacy_core import ZCDP, ApproxDP, GaussianDP, Guarantee, PureDP, RenyiDP
 from bandana.privacy_core.checks import probability
 
@@ -44,6 +45,7 @@ class WatchedRelease:
       log_wealth: logarithm of the bets' wealth at the end.
       n_runs: on each side.
       is_cut: whether the time ended before the runs were made.
+      samples: all outputs, in the order in which they were made.
     """
 
     stated: Guarantee
@@ -51,6 +53,7 @@ class WatchedRelease:
     log_wealth: float
     n_runs: int
     is_cut: bool
+    samples: Samples
 
     @property
     def is_refuted(self) -> bool:
@@ -58,9 +61,8 @@ class WatchedRelease:
         return self.log_wealth >= -math.log(self.level)
 
     def __str__(self) -> str:
-        verdict = "is refuted" if self.is_refuted else "is not refuted"
-        evidence = f"evidence e^{self.log_wealth:.3g}, e^{-math.log(self.level):.3g} is enough at level {self.level:.2g}"
-        return f"{self.stated} {verdict} on this pair by {self.n_runs} runs a side ({evidence})"
+        bets = "bets reached" if self.is_refuted else "bets did not reach"
+        return f"{bets} 1/{self.level:.2g}, which refutes {self.stated} on this pair, in {self.n_runs} runs a side"
 
 
 @dataclass
@@ -133,7 +135,9 @@ def watch(
             generations.append(_learned(seen, stated, seed))
             learned = n
         size = min(_LARGEST_BLOCK, n)
-    return WatchedRelease(stated, level, wealth, n, n < most_runs and wealth < -math.log(level))
+    is_cut = n < most_runs and wealth < -math.log(level)
+    samples = Samples(joined([seen[0]]), joined([seen[1]]), is_cut, caller.batch.value)
+    return WatchedRelease(stated, level, wealth, n, is_cut, samples)
 
 
 def _sum(generations: list[_Generation]) -> float:

@@ -12,7 +12,7 @@ from bandana.audits.bounds.methods import bounds_on, method_of
 from bandana.audits.claims import Quantity
 from bandana.audits.neighbors.neighbor import Changed, Neighbor
 from bandana.audits.outcome import ACTIONS, DRAWN, ONE_RUN, OUTPUT, TRANSCRIPT, Outcome, StatedBound
-from bandana.audits.plan import EARLY, PlannedBound, levels, plan_bounds
+from bandana.audits.plan import EARLY, PlannedBound, levels, plan_bounds, plan_release
 from bandana.flows.annexes.compliance.evidence.lines import Line, agree
 from bandana.privacy_core import PureDP, Relation
 
@@ -94,11 +94,11 @@ def _is_for(bound: StatedBound, planned: _Expected) -> bool:
 def _expected(outcome: Outcome) -> Iterator[_Expected]:
     """Every bound that must be there, as far as the file alone tells; see `_absent`."""
     if is_release(outcome):
-        quantity = Quantity.of(outcome.claim.stated)
-        methods = tuple(bounds_on(quantity, outcome.effort.seed))
         failure = 1 - outcome.effort.confidence
-        shares = (1.0, EARLY, 1 - 2 * EARLY)  # samples have one bound; the stages of an audit share the level
-        yield _Expected(OUTPUT, quantity, methods, tuple(failure * share for share in shares), "output0")
+        stages = (1.0, EARLY, 1 - 2 * EARLY)  # samples have one stage; those of an audit share the level
+        for index, (quantity, share) in enumerate(plan_release(outcome.claim.stated).items()):
+            methods = tuple(bounds_on(quantity, outcome.effort.seed))
+            yield _Expected(OUTPUT, quantity, methods, tuple(failure * share * stage for stage in stages), f"output{index}")
     elif outcome.events is None:
         yield from _of_function(outcome)
     else:

@@ -145,6 +145,17 @@ def test_a_command_is_audited(audit, script):
     assert json.loads(broken.stdout)["measured"] > 1
 
 
+@pytest.mark.slow
+def test_a_program_that_is_exact_in_its_first_answer_is_not_called_private(audit, script):
+    """Among many answers of a process one is exact: who asks once sees nothing else. A bound needs 160 starts a side."""
+    first = NOISY.replace("for line in sys.stdin", "for place, line in enumerate(sys.stdin)").replace(
+        "+ coins.expovariate(1.0) - coins.expovariate(1.0)", "+ (place > 0) * (coins.gauss(0, 10))"
+    )
+    result = audit("exec:" + " ".join(script(first)), replays=2000)
+    assert result.exit_code == FAILURE, result.output
+    assert "the first call of a process" in result.stdout
+
+
 class _Service(socketserver.StreamRequestHandler):
     def handle(self):
         import random

@@ -6,6 +6,7 @@ broken ones are far from the claim.
 
 import functools
 import itertools
+import math
 import threading
 
 import numpy as np
@@ -149,7 +150,33 @@ def test_the_coverage_says_what_too_few_runs_leave_out():
     assert outcome.verdict is Verdict.NOT_REFUTED
     assert outcome.rarest is not None
     assert outcome.rarest > 0.01
-    assert "events of one side with probability" in outcome.coverage[0]
+    assert "events of one side with probability" in outcome.read
+
+
+def showing_data(n_runs, probability, seed=0):
+    """Gaussian noise for (1, 1e-5)-DP, and in few runs none at all."""
+    rng = noise(seed)
+    exact = np.repeat([0.0, 1.0], n_runs)
+    shown = np.where(rng.random(2 * n_runs) < probability, exact, exact + rng.normal(0, 3.73, size=2 * n_runs))
+    return Samples(shown[:n_runs], shown[n_runs:])
+
+
+def test_what_is_shown_more_often_than_delta_is_refuted_from_the_probability_that_is_stated():
+    outcome = examine(showing_data(100_000, 2e-3), ApproxDP(1.0, 1e-5))
+    assert outcome.verdict is Verdict.FAIL
+    assert str(outcome.bounds[1].quantity) == "delta at epsilon 1"
+    assert 1e-3 < outcome.bounds[1].lower < 2e-3
+    assert outcome.rarest is not None
+    assert outcome.rarest < 5e-4
+    assert examine(showing_data(100_000, 1.5 * outcome.rarest), ApproxDP(1.0, 1e-5)).verdict is Verdict.FAIL
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_gaussian_keeps_its_delta(seed):
+    """Each is refuted with probability at most 0.05; seeds are fixed."""
+    outcome = examine(showing_data(8000, 0.0, seed), ApproxDP(1.0, 1e-5), seed=seed)
+    assert outcome.verdict is Verdict.NOT_REFUTED
+    assert math.fsum(bound.level for bound in outcome.bounds) == pytest.approx(0.05)
 
 
 def test_a_claim_out_of_reach_is_inconclusive():
@@ -245,7 +272,7 @@ def test_a_slow_function_ends_with_its_time():
         next(clock)
         return gaussian(data, seed)
 
-    samples = draw(inspect_call(slow, OFF, ON, 0), OFF, ON, 10**9, 0, 0.3)
+    samples = draw(inspect_call(slow, OFF, ON, 0), OFF, ON, 10**9, 0, 1.0)
     assert samples.is_cut
     assert LEAST_RUNS <= len(samples.data) == len(samples.neighbor)
     outcome = examine(samples, GaussianDP(1.0))
@@ -295,7 +322,7 @@ def test_what_cannot_be_read_forbids_silence():
     outcome = staged(lambda data, seed: [gaussian(data, seed), threading.Lock()], GaussianDP(1.0))
     assert outcome.verdict is Verdict.INCONCLUSIVE
     assert "not all of an output was read: [1]: _thread.lock" in outcome.reasons[0]
-    assert "not all of them read" in outcome.coverage[0]
+    assert "but not [1]: _thread.lock" in outcome.read
 
 
 def test_values_beyond_the_limit_are_counted():

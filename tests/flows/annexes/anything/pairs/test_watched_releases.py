@@ -4,6 +4,8 @@ Honest releases are refuted with probability at most the stated level; seeds are
 """
 
 import math
+import re
+import threading
 
 import numpy as np
 import pytest
@@ -73,9 +75,37 @@ def test_levels_of_a_suite_add_up():
 
 def test_assertions_fail_for_broken_code_alone():
     budget = SuiteBudget()
-    assert "is not refuted" in str(assert_private(gaussian, OFF, ON, "gdp(mu=1)", runs=2048, budget=budget))
-    with pytest.raises(AssertionError, match=r"1-GDP is refuted on this pair by \d+ runs a side"):
+    assert str(assert_private(gaussian, OFF, ON, "gdp(mu=1)", runs=2048, budget=budget)).startswith("NOT REFUTED")
+    assert "1 number an output, all of them, in 2,048 runs a side" in budget.passed[1]
+    with pytest.raises(AssertionError) as failure:
         assert_private(too_little, OFF, ON, "gdp(mu=1)", budget=budget)
+    first, read, advice = str(failure.value).splitlines()[:3]
+    assert re.fullmatch(r"FAIL +too_little: 1-GDP .*; claimed mu = 1, found >= [\d.]+ \(as epsilon .*\)", first)
+    assert "could be seen" in read
+    assert advice.startswith("  next: ")
+    assert "e+" not in str(failure.value)
+
+
+def test_an_assertion_does_not_call_seen_what_it_did_not_read():
+    def opaque(data, seed):
+        return [float(gaussian(data, seed)[0]), threading.Lock()]
+
+    with pytest.raises(AssertionError, match=r"INCONCLUSIVE +opaque(.|\n)*but not \[1\]: _thread.lock"):
+        assert_private(opaque, OFF, ON, "gdp(mu=1)", runs=2048, budget=SuiteBudget())
+
+
+def test_an_assertion_sees_first_calls_and_seeds_in_outputs():
+    calls = []
+
+    def exact_at_first(data, seed):
+        calls.append(seed)
+        return float(np.sum(data)) if len(calls) == 1 else float(gaussian(data, seed)[0])
+
+    with pytest.raises(AssertionError, match="the first call of a process returns something else"):
+        assert_private(exact_at_first, OFF, ON, "gdp(mu=1)", runs=2048, budget=SuiteBudget())
+    with pytest.raises(AssertionError, match="the output holds the seed of its noise"):
+        assert_private(lambda data, seed: [float(gaussian(data, seed)[0]), seed], OFF, ON, "gdp(mu=1)",
+                       runs=2048, budget=SuiteBudget())  # fmt: skip
 
 
 def test_the_fixture_and_the_summary_work_in_a_suite(pytester):
@@ -85,4 +115,8 @@ def test_the_fixture_and_the_summary_work_in_a_suite(pytester):
     """)
     done = pytester.runpytest_inprocess("-p", "no:cacheprovider")  # its entry point loads it
     done.assert_outcomes(passed=1)
-    done.stdout.fnmatch_lines(["bandana: * assertions of privacy; an honest suite fails with probability at most 0.05"])
+    done.stdout.fnmatch_lines([
+        "bandana: * assertions of privacy; an honest suite fails with probability at most 0.05",
+        "NOT REFUTED   <lambda>: 1-DP on the given pair; claimed epsilon = 1, found >= 0",
+        "  read: 1 number an output, all of them, in 1,024 runs a side, * could be seen",
+    ])  # fmt: skip
