@@ -471,6 +471,7 @@ def test_all_code_that_audits_belongs_to_the_key(name, small_cell, tmp_path):
 
 
 def test_the_tracer_finds_what_a_key_would_leave_out(small_cell, tmp_path):
+    book_keeper()  # else its modules are imported, and their classes made, on the way
     cell = small_cell("bernoulli")
     parts = dict(identity.CODE.closure(made_by.block_roots(cell)).parts)
     for left_out in ("bandana.algorithms.run", "bandana.flows.problems.finite_arms:_Bernoulli.stream"):
