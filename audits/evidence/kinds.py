@@ -53,7 +53,8 @@ _QUANTITY = {"name": Text, "delta": Number, "alpha": Number}
 _COVERAGE = {
     "views": [Text], "records": [Count], "rounds": Count, "values": [Number], "cases": Count, "rarest": Number, "unit": Text,
     "words": [Text], "tail": Number, "never_ran": [Text], "refused": Text,
-    "walked": Count, "walked_alone": Count, "horizon": Count,
+    "walked": Count, "walked_alone": Count, "horizon": Count, "drawn": Count, "drawn_covariates": Count,
+    "refused_covariates": Text,
 }  # fmt: skip
 _PART: dict[str, object] = {
     "schema": Text,
