@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-_MOST_SHOWN, _MOST_LISTED = 6, 12
+_MOST_SHOWN = 6
 
 
 @dataclass(frozen=True)
@@ -15,7 +15,7 @@ class Coverage:
       views: what was compared, in words: releases, released state, actions.
       records: those that changed, increasing.
       rounds: of each replay; what shows later was not seen.
-      values: that a record took on either side, increasing.
+      values: listed ones that a record took on either side, increasing.
       cases: changes of a record that were tried.
       rarest: probability of the rarest event that would have been seen, about 4 over the number of runs in which it could
         have happened.
@@ -26,6 +26,9 @@ class Coverage:
       walked: rounds of a benchmark that both sides played without replays; 0: no benchmark is longer.
       horizon: rounds of that benchmark; 0: there is none.
       walked_alone: records that differed alone in that walk.
+      drawn: values of records that were drawn beside the listed ones.
+      drawn_covariates: records whose contexts or states were drawn.
+      refused_covariates: what the algorithm raised with drawn contexts, so that none were tried; empty where it bore them.
       words: of a release, what was covered; the other fields then say nothing.
     """
 
@@ -43,6 +46,9 @@ class Coverage:
     walked: int = 0
     walked_alone: int = 0
     horizon: int = 0
+    drawn: int = 0
+    drawn_covariates: int = 0
+    refused_covariates: str = ""
 
     @property
     def longest_lag(self) -> int:
@@ -63,9 +69,14 @@ class Coverage:
         else:
             shown = ", ".join(map(str, self.records[:_MOST_SHOWN])) + (", ..." if len(self.records) > _MOST_SHOWN else "")
             changed = f"records {shown} of {self.rounds} {self.unit}s" if self.records else "no record"
-        values = f"the values {_listed(self.values)}" if self.values else "no values"
+        values = f"{len(self.values)} listed values"
+        values += f" and {self.drawn:,} drawn ones" if self.drawn else ""
+        what = "states" if self.unit == "episode" else "contexts"
+        moved = f" ({self.drawn_covariates:,} with drawn {what})" if self.drawn_covariates else ""
         seldom = f"; of one release's noise: {self.tail:.2g}" if self.tail < self.rarest else ""
         refused = (f"tails of noise were not searched: under wider noise it raised {self.refused}",) if self.refused else ()
+        if self.refused_covariates:
+            refused += (f"contexts beside those of the data set were not tried: it raised {self.refused_covariates}",)
         unseen = (f"never ran, so not seen: {', '.join(self.never_ran)}",) if self.never_ran else ()
         whole = (
             f"replayed {self.rounds:,} of {self.horizon:,} {self.unit}s; walked {self.walked:,} of {self.horizon:,}: "
@@ -73,14 +84,8 @@ class Coverage:
         )
         return (
             *((whole,) if self.walked else ()),
-            f"covered: {changed}, {self.cases} changes among {values}, up to {self.longest_lag} {self.unit}s later",
+            f"covered: {changed}, {self.cases} changes{moved} among {values}, up to {self.longest_lag} {self.unit}s later",
             f"seen in: {', '.join(self.views)}; rarest event that could be seen: probability {self.rarest:.2g}{seldom}",
             *refused,
             *unseen,
         )
-
-
-def _listed(values: tuple[float, ...]) -> str:
-    """Numbers one by one, so that nobody takes their ends for a range."""
-    texts = [f"{value:g}" for value in values]
-    return ", ".join(texts if len(texts) <= _MOST_LISTED else [*texts[: _MOST_LISTED - 1], "...", texts[-1]])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, ClassVar, Generic, Self, TypeVar
@@ -169,6 +169,16 @@ class DataSet(ABC):
 
     def covariates_of(self, short: tuple[float, ...]) -> NDArray[Any]:
         """(...) the covariates of a record, given in the short form of `Change.covariates`."""
+        raise ValueError("the users of this table have no covariates")
+
+    def draw_covariates(self, n: int, entries: Callable[[tuple[int, ...]], FloatArray], coin: np.random.Generator) -> Any:
+        """(n, ...) covariates that records may have.
+
+        Args:
+          n: how many.
+          entries: draws numbers in [-1, 1] of a shape.
+          coin: draws all else.
+        """
         raise ValueError("the users of this table have no covariates")
 
     def rows(self, record: int, change: Change) -> tuple[tuple[float, NDArray[Any] | None], ...]:

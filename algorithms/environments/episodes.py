@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import combinations, product
 from typing import Any, ClassVar, Self
 
@@ -112,6 +113,12 @@ class EpisodeTable(DataSet):
     def covariates_of(self, short: tuple[float, ...]) -> IntArray:
         """(1 + horizon * n_states * n_actions,) the tree of a user who walks along the path `short`, whatever is done."""
         return path_tree(short, self.n_states, self.n_actions)
+
+    def draw_covariates(
+        self, n: int, entries: Callable[[tuple[int, ...]], FloatArray], coin: np.random.Generator
+    ) -> IntArray:
+        """(n, 1 + horizon * n_states * n_actions) trees in which any state follows any other."""
+        return coin.integers(0, self.n_states, (n, self.covariates.shape[1]))
 
     def changes(self) -> list[Change]:
         """A canary that stays in one state for the whole episode, and in another in the neighbor, for all pairs of states.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
@@ -158,6 +158,24 @@ class ContextTable(RewardTable):
     def covariates_of(self, short: tuple[float, ...]) -> FloatArray:
         """(n_actions, d) features of a user all of whose actions have the vector `short`, which is then the covariate."""
         return np.tile(np.array(short), (self.n_actions, 1))
+
+    def draw_covariates(
+        self, n: int, entries: Callable[[tuple[int, ...]], FloatArray], coin: np.random.Generator
+    ) -> FloatArray:
+        """(n, n_actions, d) vectors of norm at most 1: in half of the users of one direction, or of any entries.
+
+        One entry, of all or of each action, is drawn by `entries`; the others are drawn and, where needed, made shorter.
+        """
+        shape = n, self.n_actions, self.context_dimension
+        vectors = coin.standard_normal(shape)
+        vectors /= np.linalg.norm(vectors, axis=2, keepdims=True)
+        is_one = coin.random((n, 1, 1)) < 0.5
+        vectors = np.where(is_one, vectors[:, :1], vectors)
+        place = np.arange(shape[2]) == coin.integers(0, shape[2], (n, 1, 1))
+        chosen = np.where(is_one, (own := entries((n, self.n_actions, 1)))[:, :1], own)
+        rest = np.linalg.norm(np.where(place, 0.0, vectors), axis=2, keepdims=True)
+        room = np.sqrt(np.maximum(0.0, 1 - chosen**2)) * np.where(coin.random((n, 1, 1)) < 0.5, 1.0, coin.random((n, 1, 1)))
+        return np.asarray(np.where(place, chosen, vectors * room / np.where(rest > 0, rest, 1.0)))
 
     def changes(self) -> list[Change]:
         r"""Changes of contexts that cost most.

@@ -26,7 +26,8 @@ MEMBERS = {
     "reward_range": "an Interval that every reward is clipped to, an attribute",
     "init": "init(n_reps) -> sensitive, released",
     "act": "act(released, context, step) -> (n_reps,) actions",
-    "hold": "hold(released, actions) -> (n_reps,) rounds that act keeps its answer",
+    "hold": "hold(released, actions) -> (n_reps,) rounds that act keeps its answer; not needed by one that declares "
+    "context_dimension, episode_length or n_coins",
     "absorb": "absorb(sensitive, released, record, ledger) -> sensitive, released",
 }
 MECHANISM_MEMBERS = (
@@ -38,6 +39,9 @@ _GENERATORS = {
     "ReproducibleNoise", "SecureNoise",
 }  # fmt: skip
 _SOURCES = ("random", "secrets", "numpy.random", "scipy.stats")
+_KINDS = ("context_dimension", "episode_length", "n_states")
+"""Attributes that name the kind of problem; without any it plays arms."""
+_COVARIATES = {"context", "contexts", "states"}
 _N_REPS = 4
 
 
@@ -91,13 +95,24 @@ def missing_members(algorithm: object) -> list[str]:
     members = dict(MEMBERS)
     if getattr(algorithm, "n_coins", 0):
         members["act"] = "act(released, context, step, coins) -> (n_reps,) actions"
-        del members["hold"]  # decisions by coins are not held
+    if any(getattr(algorithm, name, None) for name in ("n_coins", *_KINDS)):
+        del members["hold"]  # decisions by coins, or from contexts or states, are not held
     lacks = []
     for name, form in members.items():
         member = getattr(algorithm, name, None)
         if member is None or (form.startswith(name) and not callable(member)):
             lacks.append(f"{name}: {form}")
     return lacks
+
+
+def reads_covariates(source: str) -> bool:
+    """Whether a text reads contexts or states anywhere; False of what is no Python."""
+    try:
+        nodes = list(ast.walk(ast.parse(source)))
+    except (SyntaxError, ValueError):
+        return False
+    named = {node.id for node in nodes if isinstance(node, ast.Name)}
+    return bool(_COVARIATES & (named | {node.attr for node in nodes if isinstance(node, ast.Attribute)}))
 
 
 def check_members(algorithm: Algorithm) -> None:
@@ -115,6 +130,15 @@ def check_members(algorithm: Algorithm) -> None:
         coins_of(algorithm)
     except ValueError as error:
         raise ProtocolError(str(error)) from error
+    given = {name: value for name in _KINDS if (value := getattr(algorithm, name, None)) is not None}
+    for name, value in given.items():
+        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+            raise ProtocolError(f"{name} must be a whole number of at least 1, got {value!r}")
+    if given and set(given) not in ({"context_dimension"}, {"episode_length", "n_states"}):
+        raise ProtocolError(
+            "one that reads contexts declares context_dimension, one that plays episodes both episode_length and n_states; "
+            f"it declares {' and '.join(given)}"
+        )
     if not isinstance(algorithm.reward_range, Interval):
         raise ProtocolError(f"reward_range must be a bandana.privacy_core.Interval, got {algorithm.reward_range!r}")
 
@@ -211,6 +235,7 @@ class _Checked:
         self.n_actions, self.reward_range = algorithm.n_actions, algorithm.reward_range
         self.episode_length: int | None = getattr(algorithm, "episode_length", None)
         self.n_states: int | None = getattr(algorithm, "n_states", None)
+        self.context_dimension: int | None = getattr(algorithm, "context_dimension", None)
         self.n_coins = coins_of(algorithm)
         self._n_reps = n_reps
         self.played = np.full((n_reps, horizon, self.episode_length or 1), -1, dtype=np.int64)

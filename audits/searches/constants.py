@@ -5,11 +5,19 @@ from __future__ import annotations
 import ast
 import inspect
 import math
-from collections.abc import Iterator
+import operator
+from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass
 from functools import lru_cache
+from itertools import pairwise
+
+from bandana.privacy_core import Interval
 
 _MOST, _DEEPEST = 32, 4
+_MOST_THRESHOLDS = 512
+_OPERATIONS: dict[type[ast.operator], Callable[[float, float], float]] = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv, ast.Pow: math.pow,
+}  # fmt: skip
 
 
 def constants_of(algorithm: object) -> tuple[float, ...]:
@@ -22,6 +30,20 @@ def constants_of(algorithm: object) -> tuple[float, ...]:
         if math.isfinite(value):
             constants.setdefault(value)
     return tuple(constants)[:_MOST]
+
+
+def thresholds_of(algorithm: object, span: Interval) -> tuple[float, ...]:
+    """Numbers in a range at which the algorithm's code may decide otherwise, increasing; at most 1,023 of them.
+
+    Its constants, those that it computes of constants alone, quotients of two (`100 * x > 37`), and what lies half way
+    between two of these (`0.41 < x < 0.42`).
+    """
+    known = [*constants_of(algorithm), *(value for kind in type(algorithm).__mro__ for value in _in_module(kind, True))]
+    known = [value for value in dict.fromkeys(known) if math.isfinite(value)]
+    quotients = [one / other for one in known[:_MOST] for other in known[:_MOST] if abs(other) > 1]
+    signed = (value for number in (*known, *quotients) for value in (number, -number))
+    inside = sorted([*dict.fromkeys(value for value in signed if span.low <= value <= span.high)][:_MOST_THRESHOLDS])
+    return tuple(sorted([*inside, *((one + other) / 2 for one, other in pairwise(inside))]))
 
 
 def _in_fields(part: object, depth: int = 0) -> Iterator[float]:
@@ -49,16 +71,34 @@ def _in_sources(part: object, depth: int = 0) -> Iterator[float]:
 
 
 @lru_cache
-def _in_module(kind: type) -> tuple[float, ...]:
-    """The numbers in the module of a class, those that are no whole numbers first; none where there is no source."""
+def _in_module(kind: type, is_computed: bool = False) -> tuple[float, ...]:
+    """The numbers in the module of a class, those that are no whole numbers first; none where there is no source.
+
+    Args:
+      kind: the class.
+      is_computed: whether sums, products and the like of constants count too.
+    """
     try:
         module = inspect.getmodule(kind)
         tree = ast.parse(inspect.getsource(module if module is not None else kind))
     except (OSError, TypeError, SyntaxError):
         return ()
-    values = [
-        float(node.value)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Constant) and isinstance(node.value, int | float) and not isinstance(node.value, bool)
-    ]
+    kinds = (ast.Constant, ast.BinOp) if is_computed else ast.Constant
+    values = [value for node in ast.walk(tree) if isinstance(node, kinds) and (value := _value(node)) is not None]
     return tuple(dict.fromkeys(sorted(values, key=float.is_integer)))
+
+
+def _value(node: ast.AST) -> float | None:
+    """The number that an expression of constants alone has; None of any other."""
+    match node:
+        case ast.Constant(value=int() | float() as value) if not isinstance(value, bool):
+            return float(value)
+        case ast.UnaryOp(op=ast.USub(), operand=operand) if (value := _value(operand)) is not None:
+            return -value
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATIONS:
+            one, other = _value(left), _value(right)
+            try:
+                return None if one is None or other is None else float(_OPERATIONS[type(op)](one, other))
+            except (ArithmeticError, ValueError):
+                return None
+    return None

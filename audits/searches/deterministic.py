@@ -129,7 +129,18 @@ class Deterministic:
     name = DETERMINISTIC
 
     def examine(self, request: Request) -> Finding:
-        """Shrinks what it finds, unless any counterexample will do."""
+        """Shrinks what it finds, unless any counterexample will do; an error has a note on the rewards that were played."""
+        try:
+            return self._examine(request)
+        except ValueError as error:
+            span = request.trial.table.reward_range
+            error.add_note(
+                f"any reward in the declared range [{span.low:g}, {span.high:g}] may come: where noise has a grid, round "
+                "rewards to it before they are released"
+            )
+            raise
+
+    def _examine(self, request: Request) -> Finding:
         trial, limit = request.trial, request.book_limit
         rounds, shrinks = min(_LONGEST_SEARCHED, trial.table.n_users), not request.until_caught
         span, examples = trial.table.reward_range, request.effort.examples

@@ -12,7 +12,7 @@ tails of noise are met too.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,7 @@ from bandana.audits.searches import checks
 from bandana.audits.searches.cases import Case, CaseSpace
 from bandana.audits.searches.constants import constants_of
 from bandana.audits.searches.counterexample import Counterexample
+from bandana.audits.searches.drawn import SHARE, Between
 from bandana.audits.searches.lines import LinesRun, file_of
 from bandana.audits.searches.sides import Sides, play, play_streams
 from bandana.audits.searches.states import leaves
@@ -107,21 +108,31 @@ def walk(
         rarest, "round" if table.n_steps == 1 else "episode",
     )  # fmt: skip
     tails: list[float] = []
-    refused = ""
-    most_releases, lines = table.n_users, LinesRun(file_of(algorithm))
+    drawn: list[FloatArray] = []
+    between, most_releases, lines = Between.of(algorithm, table), table.n_users, LinesRun(file_of(algorithm))
     for place, start in enumerate(range(0, n_cases, BATCH)):
-        n_reps = min(BATCH, n_cases - start)
-        batch = Batch.drawn(table, n_reps, start, (inside, anywhere), private_records, (seed, place), most_releases)
+        n_reps, values = min(BATCH, n_cases - start), (inside, anywhere, between)
+        batch = Batch.drawn(table, n_reps, start, values, private_records, (seed, place), most_releases)
         with lines:
-            sides, error = batch.play(algorithm)
-        refused = refused or error
+            try:
+                sides, error = batch.play(algorithm)
+            except Exception as refusal:  # anybody's code may refuse covariates that are none of the data set's
+                if not len(batch.moved):
+                    raise
+                batch, coverage = batch.unmoved(), replace(coverage, refused_covariates=_shown(refusal))
+                sides, error = batch.play(algorithm)
+        drawn.append(batch.drawn_rewards)
+        coverage = replace(
+            coverage, refused=coverage.refused or error, drawn=len(np.unique(np.concatenate(drawn))),
+            drawn_covariates=coverage.drawn_covariates + len(batch.moved),
+        )  # fmt: skip
         violation = checks.first_violation(sides, claim)
         if violation is not None:
             return shorter(algorithm, violation, table.reward_range, claim) if shortens else violation, coverage
         transcript = sides.live.transcript
         most_releases = max(1, len(transcript))
         tails.append(tail_of(transcript, rarest) if (sides.widened >= 0).any() else 1.0)
-    return None, replace(coverage, tail=max(tails), never_ran=lines.never, refused=refused)
+    return None, replace(coverage, tail=max(tails), never_ran=lines.never)
 
 
 @dataclass(frozen=True)
@@ -136,6 +147,8 @@ class Batch:
       hidden: (n_reps,) the record where its covariates differ, else -1.
       wide: (n_reps,) which release is drawn with a larger scale, see `WideningLedger`.
       seed: of the noise.
+      drawn_rewards: values on D' that are none of the listed ones.
+      moved: replicates whose record has drawn covariates.
     """
 
     tables: list[Table]
@@ -145,6 +158,8 @@ class Batch:
     hidden: IntArray
     wide: IntArray
     seed: int
+    drawn_rewards: FloatArray = field(default_factory=lambda: np.zeros(0))
+    moved: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
     @classmethod
     def drawn(
@@ -152,14 +167,14 @@ class Batch:
         table: Table,
         n_reps: int,
         start: int,
-        values: tuple[list[float], list[float]],
+        values: tuple[list[float], list[float], Between],
         private_records: bool,
         seed: tuple[int, int],
         most_releases: int,
     ) -> Batch:
-        """Cases whose records go round and round, in drawn contexts, from one drawn value to another."""
+        """Cases whose records go round and round, in drawn contexts, from one value to another."""
         sequence = np.random.SeedSequence(seed[0], spawn_key=(_KEY, seed[1]))
-        coin = np.random.Generator(np.random.SFC64(sequence))
+        coin, beside = (np.random.Generator(np.random.SFC64(one)) for one in (sequence, *sequence.spawn(1)))
         tables = list(_contexts(table, values[0], coin))
         record = (start + np.arange(n_reps)) % table.n_users
         # The data's own context has an eighth of the cases; the others share the rest.
@@ -168,12 +183,19 @@ class Batch:
         rewards = np.stack([one.rewards for one in tables])[chosen, record]
         before = np.where(_each(coin.random(n_reps) < 0.5, shape), _drawn(values[0], n_reps, shape, coin), rewards)
         after = _drawn(values[1], n_reps, shape, coin)
+        is_between = beside.random(n_reps) < SHARE
+        between = values[2].draw_rewards(int(is_between.sum()), beside)
+        after[is_between] = _each(between, shape)
         same = (before == after).reshape(n_reps, -1).all(axis=1)
         low, high = table.reward_range.low, table.reward_range.high
         after[same] = np.where(before[same] < high, high, low)
-        covariates, hidden = None, np.full(n_reps, -1, dtype=np.int64)
+        covariates, hidden, moved = None, np.full(n_reps, -1, dtype=np.int64), np.zeros(0, dtype=np.int64)
         if table.covariates is not None:
             mine, theirs = costly_covariates(table, record, private_records, coin)
+            moved = np.flatnonzero(beside.random(n_reps) < SHARE)
+            mine[moved] = values[2].draw_covariates(table, len(moved), beside)
+            stays = moved[beside.random(len(moved)) < 0.5] if private_records else moved
+            theirs[stays] = mine[stays]
             hidden = np.where((mine != theirs).reshape(n_reps, -1).any(axis=1), record, -1)
             covariates = np.concatenate([mine, theirs])
         both = np.concatenate([before, after])
@@ -182,7 +204,16 @@ class Batch:
         kind = coin.random(n_reps) / _FIRST_READERS
         any_release = np.where(kind < 2, coin.integers(0, most_releases, n_reps), NEVER)
         widened = np.where(kind < 1, FIRST_READER, any_release)
-        return cls(tables, chosen, record, rows, hidden, widened, int(sequence.generate_state(1)[0]))
+        return cls(tables, chosen, record, rows, hidden, widened, int(sequence.generate_state(1)[0]), between, moved)
+
+    def unmoved(self) -> Batch:
+        """The same cases, with the data set's own covariates in place of drawn ones."""
+        kept, n_reps, moved = self.rows.covariates, len(self.record), self.moved
+        assert kept is not None
+        kept = kept.copy()
+        kept[moved] = kept[n_reps + moved] = self.tables[0].covariates[self.record[moved]]  # type: ignore[index]
+        rows = self.rows.with_rows(self.rows.rewards, kept)
+        return replace(self, rows=rows, hidden=np.where(np.isin(np.arange(n_reps), moved), -1, self.hidden), moved=moved[:0])
 
     def play(self, algorithm: Algorithm) -> tuple[Sides, str]:
         """Runs all cases at once, on both sides; with noise of its own size where the algorithm raises under any other."""
@@ -194,7 +225,7 @@ class Batch:
         try:
             return play_streams(*given, self.wide), ""
         except Exception as error:  # what anybody's code does with noise that it never met before
-            return play_streams(*given), f"{type(error).__name__}: {error}".partition("\n")[0][:_LONGEST_ERROR]
+            return play_streams(*given), _shown(error)
 
     def case(self, rep: int) -> Case:
         """Returns the case that a replicate plays."""
@@ -204,6 +235,10 @@ class Batch:
         span = self.rows.reward_range
         data = table.replaced(record, rewards[0], covariates=mine)
         return Case.of(Pair(data, data.replaced(record, rewards[1], span, theirs), record), self.seed)
+
+
+def _shown(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}".partition("\n")[0][:_LONGEST_ERROR]
 
 
 def _contexts(table: Table, inside: list[float], coin: np.random.Generator) -> Iterator[Table]:

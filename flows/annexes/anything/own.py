@@ -16,7 +16,10 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from numpy.random import SeedSequence
+
 from bandana.algorithms.entry import Claim
+from bandana.algorithms.environments.contexts import sphere_table
 from bandana.algorithms.environments.episodes import Table, random_episodes
 from bandana.algorithms.environments.tables import RewardTable, random_table
 from bandana.audits import evidence
@@ -55,6 +58,10 @@ from bandana.privacy_core.checks import small_delta
 ALGORITHM, FUNCTION, RELEASE = "algorithm", "function", "release"
 _DEFAULT_DELTA = 1e-5
 _ARM_NAMES = ("n_actions", "n_arms", "arms")
+_AS_ARMS = (
+    "it played arms, where context, record.contexts and record.states are None: declare context_dimension if it reads\n"
+    "contexts, episode_length and n_states if it plays episodes"
+)
 
 
 @dataclass(frozen=True)
@@ -256,10 +263,12 @@ def blamed_on(path: Path, option: str = "--algorithm") -> Iterator[None]:
         lines = [
             frame.lineno for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename) == path.absolute()
         ]
-        if not lines and not isinstance(error, SyntaxError):
+        notes = getattr(error, "__notes__", ())
+        if not lines and not notes and not isinstance(error, SyntaxError):
             raise
         where = f"{path}:{lines[-1]}" if lines else str(path)
-        raise SpecError(f"{option}: {where}: {type(error).__name__}: {error}") from error
+        words = "\n".join([f"{type(error).__name__}: {error}", *notes])
+        raise SpecError(f"{option}: {where}: {words}") from error
 
 
 def audit_own(request: Request, given: Loaded | None = None) -> tuple[Loaded, Outcome]:
@@ -307,7 +316,12 @@ def _audit_algorithm(loaded: Loaded, request: Request, claim: Claim, effort: Eff
         raise SpecError(f"--arms: {loaded.label} has {n_actions} actions, got {request.arms}")
     _check_rounds(request, n_actions + 1)
     table, table_words = _table(algorithm, request)
-    conformance.check(algorithm, table, request.seed)
+    try:
+        conformance.check(algorithm, table, request.seed)
+    except Exception as error:
+        if type(table) is RewardTable and conformance.reads_covariates(loaded.source):
+            error.add_note(_AS_ARMS)
+        raise
     white_box.check_scope(algorithm, table, claim, request.seed)
     probes = request.probes or white_box.find_probes(algorithm, table, request.seed)
     about = about_audits(table_words, probes, request.seed)
@@ -318,12 +332,18 @@ def _audit_algorithm(loaded: Loaded, request: Request, claim: Claim, effort: Eff
 def _table(algorithm: Any, request: Request) -> tuple[Table, str]:
     """The table that the algorithm is replayed on, and its description."""
     span, rounds, n_actions = algorithm.reward_range, request.rounds, algorithm.n_actions
-    length, n_states = (getattr(algorithm, name, None) for name in ("episode_length", "n_states"))
-    if length is None or n_states is None:
+    length, n_states, dimension = (
+        getattr(algorithm, name, None) for name in ("episode_length", "n_states", "context_dimension")
+    )
+    coins = "fair coins at both ends of the range"
+    if dimension is not None:
+        contexts = sphere_table(rounds, n_actions, dimension, span, SeedSequence(request.seed))
+        return contexts, f"{contexts}, contexts from the unit sphere of dimension {dimension}, {coins}"
+    if length is None:
         arms = random_table(rounds, n_actions, span, request.seed)
-        return arms, f"{arms}, fair coins at both ends of the range"
+        return arms, f"{arms}, {coins}"
     episodes = random_episodes(rounds, length, n_states, n_actions, span, request.seed)
-    return episodes, f"{episodes} that lead anywhere, fair coins at both ends of the range"
+    return episodes, f"{episodes} that lead anywhere, {coins}"
 
 
 def _audit_pair(
@@ -351,6 +371,8 @@ def _check_users(request: Request, claim: Claim) -> None:
 def _audit_users(loaded: Loaded, request: Request, claim: Claim, effort: Effort, reward_range: Interval) -> Outcome:
     if getattr(loaded.subject, "episode_length", None) is not None:
         raise ClaimError("it plays episodes, and no search replays all episodes of one user: claim relation=trajectory")
+    if getattr(loaded.subject, "context_dimension", None) is not None:
+        raise ClaimError("it reads contexts, and no search replays all records of one user: claim relation=record or reward")
     if loaded.kind == FUNCTION:
         black_box.check_trust(claim)
         arms = request.arms or 2

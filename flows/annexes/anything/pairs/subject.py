@@ -194,6 +194,8 @@ def _check_rounds(algorithm: Any) -> None:
     conformance.check_members(algorithm)
     if getattr(algorithm, "episode_length", None) is not None:
         raise NoTables("pair: it plays episodes, and two given data sets are tables of rewards, (n_rounds, n_arms)")
+    if getattr(algorithm, "context_dimension", None) is not None:
+        raise NoTables("pair: it reads contexts, and two given data sets are tables of rewards, (n_rounds, n_arms)")
 
 
 def _shape(tables: Tables) -> Shape:

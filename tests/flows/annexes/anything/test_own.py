@@ -137,6 +137,68 @@ def test_an_algorithm_of_episodes_is_audited_as_any_other(bandana, write, tmp_pa
         assert "episode  states" in done.output
 
 
+@pytest.mark.parametrize(
+    ("text", "change", "claim", "shown"),
+    [
+        ("contexts", ("noisy * x)", "record.rewards * x)"), CLAIM, "field 'moments' of the released state differs"),
+        (
+            "episodes",
+            ("released + noisy", "released + noisy + 1e-9 * (record.states[:, -1:, None, None] == 2)"),
+            "gdp(mu=1, relation=record, trust=local)",
+            "changes from (states",
+        ),
+    ],
+)
+def test_leaks_of_contextual_and_episodic_algorithms_fail(bandana, write, text, change, claim, shown):
+    """Exact rewards in the estimate, and a state that one sees in the last bits of the released state."""
+    source = EPISODES if text == "episodes" else (EXAMPLES / "own_contextual.py").read_text()
+    done = bandana("audit", "--algorithm", write(change, text=source, what="mine" if text == "episodes" else "bandit"),
+                   "--claim", claim, *FEW)  # fmt: skip
+    assert done.exit_code == FAILURE, done.output
+    assert done.stdout.startswith("FAIL ")
+    assert shown in _said(done)
+
+
+def test_an_honest_contextual_algorithm_passes(bandana):
+    done = bandana("audit", "--algorithm", EXAMPLES / "own_contextual.py:bandit", "--claim", CLAIM, *SMALL)
+    assert done.exit_code == 0, done.output
+    assert re.search(r"changes \([\d,]+ with drawn contexts\) among 1\d listed values and [\d,]+ drawn ones", done.stdout)
+
+
+KINDS = ("declare context_dimension if it reads contexts", "episode_length and n_states if it plays episodes")
+
+
+@pytest.mark.parametrize(
+    ("text", "change", "words"),
+    [
+        ("contexts", ("    context_dimension: int = 2\n", ""), ("not needed by one that declares context_dimension",)),
+        ("contexts", ("context_dimension: int = 2", "context_dimension: float = 0.5"), ("must be a whole number",)),
+        ("contexts", ("context_dimension: int = 2", "n_states: int = 2"), ("both episode_length and n_states",)),
+        ("episodes", ("    episode_length: int = 2\n    n_states: int = 3\n", ""), KINDS),
+        ("episodes", ("    n_states: int = 3\n", ""), ("it declares episode_length",)),
+    ],
+)
+def test_an_unknown_kind_of_problem_is_told_with_the_attribute_that_names_it(bandana, write, text, change, words):
+    source = EPISODES if text == "episodes" else (EXAMPLES / "own_contextual.py").read_text()
+    source = source.replace("self.context_dimension", "2")
+    mine = write(change, text=source, what="mine" if text == "episodes" else "bandit")
+    done = bandana("audit", "--algorithm", mine, "--claim", CLAIM, *FEW)
+    assert done.exit_code == USER_MISTAKE, done.output
+    assert all(word in _said(done) for word in words)
+
+
+def test_noise_on_a_grid_that_rewards_are_not_rounded_to_is_a_mistake(bandana, write, tmp_path):
+    """Of a module beside the file, so that no line of the file itself stands in the traceback."""
+    source = EPISODES.replace("Gaussian(2.0, 1.0)", "DiscreteGaussian(2.0, 1.0, grid=0.25)").replace(
+        "Gaussian,", "DiscreteGaussian,", 1
+    )
+    (tmp_path / "grids.py").write_text(source)
+    mine = write(text="from grids import mine\n", what="mine")
+    done = bandana("audit", "--algorithm", mine, "--claim", "zcdp(rho=0.5, relation=record, trust=local)", *FEW)
+    assert done.exit_code == USER_MISTAKE, done.output
+    assert "any reward in the declared range [0, 1] may come: where noise has a grid, round rewards to it" in _said(done)
+
+
 def test_the_broken_example_fails_with_the_release_that_leaks(bandana):
     done = bandana("audit", "--algorithm", EXAMPLES / "broken_bandit.py:bandit", "--claim", CLAIM, *SMALL)
     assert done.exit_code == FAILURE
@@ -411,7 +473,7 @@ def test_every_command_of_the_tutorial_prints_what_it_shows(bandana, tmp_path, m
     rewards[2:4] = 1.0
     np.save("c.npy", rewards)
     commands = list(_commands())
-    assert len(commands) == 10
+    assert len(commands) == 11
     for command, promised in commands:
         done = bandana(*shlex.split(command))
         found = _about_the_evidence((done.stdout + done.stderr).rstrip().split("\n"))

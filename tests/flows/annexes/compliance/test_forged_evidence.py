@@ -114,7 +114,8 @@ NOT_IN_THE_SCORES = {
     "controls.#.fault", "controls.#.measured", "controls.#.limit", "power", "about.table",
     "about.noise_source", "coverage.views.#", "coverage.records.#", "coverage.rounds", "coverage.values.#",
     "coverage.cases", "coverage.rarest", "coverage.unit", "coverage.tail", "coverage.refused",
-    "coverage.walked", "coverage.walked_alone",
+    "coverage.walked", "coverage.walked_alone", "coverage.drawn", "coverage.drawn_covariates",
+    "coverage.refused_covariates",
 }  # fmt: skip
 """Fields, places in lists left out, that only the algorithm, its author or a signature can confirm."""
 
