@@ -272,7 +272,7 @@ def test_a_finding_that_no_score_shows_decides_the_verdict_and_is_looked_for_aga
         ("claim", {"source": "another paper"}, "claim: theorem and source"),
         ("claim", {"theorem": "Theorem 99"}, "claim: theorem and source"),
         ("claim", {"unit": "all data of all people"}, "claim: unit"),
-        ("claim", {"statement": "the output is (2, 1)-RDP"}, "claim: statement"),
+        ("claim", {"covers": "the output"}, "claim: statement"),
         ("controls", (), "planted faults"),
     ],
 )
