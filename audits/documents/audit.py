@@ -12,8 +12,8 @@ from bandana.audits.documents.provenance import Provenance
 
 QuantityName = Annotated[
     str,
-    Field(pattern=r"^(mu|rho|epsilon( at delta [0-9.e+-]+)?|divergence of order [0-9.e+-]+)$"),
-    "Bounded quantity: mu, epsilon (pure), epsilon at delta D, divergence of order A (Renyi), or rho (zCDP).",
+    Field(pattern=r"^(mu|rho|epsilon( at delta [0-9.e+-]+)?|(delta at epsilon|divergence of order) [0-9.e+-]+)$"),
+    "Bounded quantity: mu, epsilon (pure), epsilon at delta D, delta at epsilon E, divergence of order A (Renyi), rho.",
 ]
 Check = Literal["sampling", "deterministic", "noise"]
 """Replays and bounds, a search for a counterexample, or the noise audit."""

@@ -22,7 +22,7 @@ from bandana.audits.bounds.methods import bounds_on
 from bandana.audits.claims import Quantity
 from bandana.audits.leaves import leaves
 from bandana.audits.neighbors.neighbor import Given
-from bandana.audits.outcome import OUTPUT
+from bandana.audits.outcome import OUTPUT, StatedBound
 from bandana.audits.plan import plan_release
 from bandana.audits.replays.classifiers import with_signs
 from bandana.audits.replays.measure import rounded
@@ -199,16 +199,16 @@ def examine(
     encoder, notes, (taught, held, rest) = _encoded(sides, n, parts)
     left_out: list[str] = []
     scorers = learn(taught[0], taught[1], seed, deadline=deadline.part(_TAUGHT), left_out=left_out)
-    bounds, scores = [], {}
+    bounds: list[StatedBound] = []
+    scores = {}
     for index, (quantity, part) in enumerate(plan_release(stated).items()):
-        level = part * share * (1 - confidence)
+        level, key = part * share * (1 - confidence), f"output{index}"
         signs = with_signs(scorers, taught[0], taught[1]) if quantity.name == "epsilon" else {}
         chosen = _best(quantity, scorers, signs, held, WARY * level, seed, deadline.part(_CHOSEN), left_out)
-        scores[f"output{index}"] = pair_of_scores = rounded(chosen.scorer(rest[0])), rounded(chosen.scorer(rest[1]))
-        if not shuffled:
-            for score in pair_of_scores:
-                check_order(score)
-        bounds.append(chosen.state(OUTPUT, Given(pair), quantity, level, pair_of_scores, f"output{index}"))
+        scores[key] = rounded(chosen.scorer(rest[0])), rounded(chosen.scorer(rest[1]))
+        for score in () if shuffled else scores[key]:
+            check_order(score)
+        bounds.append(chosen.state(OUTPUT, Given(pair), quantity, level, scores[key], key))
     return ReleaseOutcome(
         stated=stated,
         bounds=tuple(bounds),

@@ -72,15 +72,11 @@ def audit_subject(
         return replace(samples, how=subject.how or samples.how)
 
     is_staged = effort.replays >= 8 * FIRST
-    pilot, differs = drawn(FIRST if is_staged else effort.replays, effort.seed), ""
-    if calls is None:
-        notes = notes if subject.has_ledger else (*notes, "first calls of a process were not made apart")
-    else:
-        first, differs = calls()
-        few = ", too few for a bound" if first.is_cut else ""
-        notes = (*notes, f"first calls of a process: {len(first.data)} a side{few}")
-        if not first.is_cut and (outcome := bounded(first, EARLY, _PARTS)).is_refuted:
-            return outcome
+    pilot = drawn(FIRST if is_staged else effort.replays, effort.seed)
+    first, differs, more = _waited(calls, subject)
+    notes = (*notes, *more)
+    if first is not None and (outcome := bounded(first, EARLY, _PARTS)).is_refuted:
+        return outcome
     if is_staged and (outcome := bounded(pilot, EARLY)).verdict is Verdict.FAIL:
         return replace(outcome, notes=("the first runs decide; more would measure more", *outcome.notes))
     samples, last = pilot, 1 - 2 * EARLY
@@ -101,6 +97,17 @@ def _asked(
     if starts is None or not starts.fits(subject.caller):
         return None
     return starts.begin(subject.caller, subject.data, subject.neighbor, seed, deadline.part(_FIRST_CALLS), most)
+
+
+def _waited(
+    calls: Callable[[], tuple[Samples, str]] | None, subject: Subject
+) -> tuple[Samples | None, str, tuple[str, ...]]:
+    """First calls where they suffice for a bound, how they differ from later ones, and a remark on them."""
+    if calls is None:
+        return None, "", () if subject.has_ledger else ("first calls of a process were not made apart",)
+    first, differs = calls()
+    few = ", too few for a bound" if first.is_cut else ""
+    return None if first.is_cut else first, differs, (f"first calls of a process: {len(first.data)} a side{few}",)
 
 
 def _both(first: Samples, rest: Samples) -> Samples:

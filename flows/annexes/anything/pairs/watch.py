@@ -114,8 +114,7 @@ def watch(
     probability("level", level)
     if most_runs < 2 * _FIRST:
         raise ValueError(f"most_runs must be at least {2 * _FIRST}, got {most_runs!r}")
-    root = np.random.SeedSequence(seed, spawn_key=(11,))
-    coins, *drawn = (np.random.default_rng(child) for child in root.spawn(3))
+    coins, *drawn = (np.random.default_rng(child) for child in np.random.SeedSequence(seed, spawn_key=(11,)).spawn(3))
     seen: tuple[list[Any], list[Any]] = ([], [])
     generations: list[_Generation] = []
     begun, n, size, learned, wealth = time.monotonic(), 0, _FIRST, 0, 0.0
@@ -135,9 +134,8 @@ def watch(
             generations.append(_learned(seen, stated, seed))
             learned = n
         size = min(_LARGEST_BLOCK, n)
-    is_cut = n < most_runs and wealth < -math.log(level)
-    samples = Samples(joined([seen[0]]), joined([seen[1]]), is_cut, caller.batch.value)
-    return WatchedRelease(stated, level, wealth, n, is_cut, samples)
+    samples = Samples(joined([seen[0]]), joined([seen[1]]), n < most_runs and wealth < -math.log(level), caller.batch.value)
+    return WatchedRelease(stated, level, wealth, n, samples.is_cut, samples)
 
 
 def _sum(generations: list[_Generation]) -> float:
