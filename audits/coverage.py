@@ -76,7 +76,9 @@ class Coverage:
         what = "states" if self.unit == "episode" else "contexts"
         moved = f" ({self.drawn_covariates:,} with drawn {what})" if self.drawn_covariates else ""
         seldom = f"; of one release's noise: {self.tail:.2g}" if self.tail < self.rarest else ""
-        refused = (f"tails of noise were not searched: under wider noise it raised {self.refused}",) if self.refused else ()
+        refused: tuple[str, ...] = ()
+        if self.refused:
+            refused += (f"tails of noise were not searched: under wider noise it raised {self.refused}",)
         if self.refused_covariates:
             refused += (f"contexts beside those of the data set were not tried: it raised {self.refused_covariates}",)
         unseen = (f"never ran, so not seen: {', '.join(self.never_ran)}",) if self.never_ran else ()

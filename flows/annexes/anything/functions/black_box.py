@@ -81,9 +81,9 @@ def learn(data: IntArray, neighbor: IntArray, record: int, n_arms: int) -> dict[
     x = np.concatenate([features(side, record, n_arms) for side in (data, neighbor)])
     y = np.concatenate([np.zeros(len(data)), np.ones(len(neighbor))])
     logistic, stumps = learn_logistic(x, y), learn_stumps(x, y)
-    later = [side[:, record + 1 :] for side in (data, neighbor)]
-    codes, pair = learn_codes(*later, n_arms), Together.learn(*later, n_arms)
-    parity = learn_parity(*(side.astype(float) for side in later))
+    one, other = (side[:, record + 1 :] for side in (data, neighbor))
+    codes, pair = learn_codes(one, other, n_arms), Together.learn(one, other, n_arms)
+    parity = learn_parity(one.astype(float), other.astype(float))
     shared: dict[str, Scorer] = {"two actions together": lambda actions: pair.score(actions[:, record + 1 :])}
     if parity is not None:
         shared["parity of actions"] = lambda actions: parity(actions[:, record + 1 :].astype(float))

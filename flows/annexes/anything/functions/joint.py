@@ -121,8 +121,8 @@ def find_joint(ends: Drawn) -> list[Joint]:
     if best is not None and best[0] > _SEEN:
         strength, (first, second), record = best
         rounds = (record + 1 + first, record + 1 + second)
-        sides = (ends.actions[ends.codes[:, record] == code] for code in (0, 1))
-        found.append(Joint(record, strength, Together.counted(rounds, *sides, ends.n_arms)))
+        low, high = (ends.actions[ends.codes[:, record] == code] for code in (0, 1))
+        found.append(Joint(record, strength, Together.counted(rounds, low, high, ends.n_arms)))
     return found
 
 
