@@ -489,6 +489,8 @@ class Outcome:
             return ("claimed >= measured on the audited pair of data sets; a release shows no ledger to account",)
         if self.events is None:
             held: tuple[str, ...] = ("claimed >= measured, in the actions alone; a function shows no ledger to account",)
+            if self.ignores_data:
+                held += ("both sides are equal bit for bit under equal seeds in every run: it ignores its rewards there",)
         else:
             held = (
                 "claimed >= accounted >= measured" if self.events else "nothing was released in the audited rounds",

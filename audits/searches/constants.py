@@ -91,8 +91,8 @@ def _in_module(kind: type, is_computed: bool = False) -> tuple[float, ...]:
 def _value(node: ast.AST) -> float | None:
     """The number that an expression of constants alone has; None of any other."""
     match node:
-        case ast.Constant(value=int() | float() as value) if not isinstance(value, bool):
-            return float(value)
+        case ast.Constant(value=int() | float() as number) if not isinstance(number, bool):
+            return float(number)
         case ast.UnaryOp(op=ast.USub(), operand=operand) if (value := _value(operand)) is not None:
             return -value
         case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATIONS:

@@ -8,6 +8,7 @@ numbers that the algorithm's code knows. Entries of contexts are drawn in the sa
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -49,7 +50,7 @@ class Between:
         """(n,) rewards in the range."""
         return _draw(self.span, self.rewards, (n,), coin)
 
-    def draw_covariates(self, table: DataSet, n: int, coin: np.random.Generator) -> np.ndarray:
+    def draw_covariates(self, table: DataSet, n: int, coin: np.random.Generator) -> Any:
         """(n, ...) covariates of records of the data set."""
         return table.draw_covariates(n, lambda shape: _draw(_ENTRIES, self.entries, shape, coin), coin)
 

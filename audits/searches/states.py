@@ -49,12 +49,17 @@ class StateLog:
 
 def leaves(state: Any, name: str = "", depth: int = 0) -> Iterator[tuple[str, NDArray[Any]]]:
     """Field -> array of real numbers, for all that a state holds, however it is nested; what is no number is digested."""
-    is_numbers = isinstance(state, list | tuple) and set(map(type, state)) <= {bool, int, float} and len(state) > 0
+    kinds = set(map(type, state)) if isinstance(state, list | tuple) else set()
+    is_numbers = len(kinds) == 1 and kinds <= {bool, int, float}
     is_numbers |= isinstance(state, np.ndarray | np.generic | int | float | complex)
     if is_numbers and np.asarray(state).dtype.kind != "O":
         yield name or "state", _as_real(np.asarray(state))
+        if isinstance(state, np.ndarray) and type(state) is not np.ndarray:
+            yield f"{name}#attributes", np.array(_digest(objects.attributes(state)), dtype=np.uint64)
         return
     parts = _parts(state) if depth < _DEEPEST else []
+    if parts:
+        yield f"{name}#type", np.array(_digest(type(state)), dtype=np.uint64)
     if not parts:
         yield name or "state", np.array(_digest(state), dtype=np.uint64)
     elif isinstance(state, list | np.ndarray) and len(parts) > _MOST_PARTS:  # one item a replicate
@@ -109,10 +114,11 @@ def _mark(array: NDArray[np.generic], n_reps: int) -> NDArray[np.uint64]:
     """(n_reps,) a number that equal rows share; others share it with probability 2^-32 or so."""
     is_own = array.ndim > 0 and len(array) == n_reps
     rows = np.ascontiguousarray(array.reshape(len(array), -1) if is_own else array.reshape(1, -1))
-    # Minus zero becomes zero; a Boolean and a whole number are what they are as floats, and what these leave out.
-    bits = np.concatenate([rows.astype(np.float64) + 0.0, *objects.remainder(rows)], axis=1).view(np.uint64)
+    # A Boolean and a whole number are what they are as floats, and what these leave out.
+    bits = np.concatenate([rows.astype(np.float64), *objects.remainder(rows)], axis=1).view(np.uint64)
     bits = (bits ^ (bits >> np.uint64(32))) * _weights(bits.shape[1])
     result = (bits ^ (bits >> np.uint64(29))).sum(axis=1, dtype=np.uint64)
+    result ^= _form(array.dtype.str, array.shape[1:] if is_own else array.shape)
     return result if is_own else np.broadcast_to(result, n_reps)
 
 
@@ -120,6 +126,12 @@ def _mark(array: NDArray[np.generic], n_reps: int) -> NDArray[np.uint64]:
 def _weights(n: int) -> NDArray[np.uint64]:
     """(n,) odd numbers, the same each time."""
     return np.random.Generator(np.random.SFC64(_KEY)).integers(0, 1 << 63, n, dtype=np.uint64) * np.uint64(2) + np.uint64(1)
+
+
+@lru_cache(maxsize=256)
+def _form(dtype: str, shape: tuple[int, ...]) -> np.uint64:
+    """A number that arrays of one type and shape share."""
+    return np.uint64(_digest((dtype, shape)))
 
 
 class Parting(NamedTuple):
@@ -142,9 +154,13 @@ def first_parting(mine: StateLog, theirs: StateLog, hidden: IntArray) -> Parting
     """
     result, names = np.full(len(hidden), -1, dtype=np.int64), [""] * len(hidden)
     for one, other, last in zip(mine.marks, theirs.marks, mine.last, strict=False):
-        open_ = (result < 0) & ((hidden < 0) | (last > hidden))
-        for name in one:
-            if name in other:
-                for rep in np.flatnonzero((one[name] != other[name]) & open_ & (result < 0)):
-                    result[rep], names[rep] = last[rep], name
+        counts = (hidden < 0) | (last > hidden)
+        open_ = (result < 0) & counts
+        for name in {**one, **other}:
+            if name in one and name in other:
+                differs = one[name] != other[name]
+            else:  # the fields of a batch are one for all: those that count must not pay for those that do not
+                differs = np.full(len(hidden), bool(counts.all()))
+            for rep in np.flatnonzero(differs & open_ & (result < 0)):
+                result[rep], names[rep] = last[rep], name
     return Parting(result, names)

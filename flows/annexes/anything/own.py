@@ -339,7 +339,7 @@ def _table(algorithm: Any, request: Request) -> tuple[Table, str]:
     if dimension is not None:
         contexts = sphere_table(rounds, n_actions, dimension, span, SeedSequence(request.seed))
         return contexts, f"{contexts}, contexts from the unit sphere of dimension {dimension}, {coins}"
-    if length is None:
+    if length is None or n_states is None:
         arms = random_table(rounds, n_actions, span, request.seed)
         return arms, f"{arms}, {coins}"
     episodes = random_episodes(rounds, length, n_states, n_actions, span, request.seed)

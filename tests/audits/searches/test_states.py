@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from bandana.audits.searches.states import _mark, leaves, unread
+from bandana.audits.searches.states import StateLog, _mark, first_parting, leaves, unread
 
 N = 100
 ROWS = np.arange(N)
@@ -30,7 +30,7 @@ def changed(values, place, value):
     [
         (1.0 * ROWS, 0.5), (1j * ROWS, 1 + 7j), (2**60 + ROWS, 2**60 + 8), (ROWS.astype(str), "x"),
         (ROWS.astype("M8[D]"), 300),
-        (ROWS.astype(object), "x"), ([str(row) for row in ROWS], "x"), ([{"a": row} for row in ROWS.tolist()], {"a": 3.5}),
+        (0.0 * ROWS, -0.0), (ROWS.astype(object), "x"), ([str(row) for row in ROWS], "x"), ([{"a": row} for row in ROWS.tolist()], {"a": 3.5}),
         ([datetime.date(2020, 1, 1)] * N, datetime.date(2021, 1, 1)), ([2**70] * N, 2**70 + 1),
     ],
 )  # fmt: skip
@@ -44,6 +44,23 @@ def test_one_replicate_that_differs_is_found(values, value):
 )
 def test_what_all_replicates_share_differs_in_all(one, other):
     assert len(differing({"kept": one}, {"kept": other})) == N
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ([0] * N, [0] * (N - 1) + [False]), (np.zeros(2), np.zeros(3)), (np.zeros(N), np.zeros(N, dtype=int)),
+        (np.ma.array(ROWS, mask=ROWS < 3), np.ma.array(ROWS, mask=ROWS < 4)), ((0, "a"), [0, "a"]), ({"a": "x"}, {"b": "x"}),
+    ],
+)  # fmt: skip
+def test_types_shapes_masks_and_names_count(one, other):
+    logs = [StateLog(None, N) for _ in range(2)]
+    for log, state in zip(logs, (one, other), strict=True):
+        log.marks.append({name: _mark(leaf, N) for name, leaf in leaves({"kept": state})})
+        log.last.append(ROWS * 0)
+    nobody = np.full(N, -1)
+    assert (first_parting(*logs, nobody).record >= 0).any()
+    assert (first_parting(logs[0], logs[0], nobody).record < 0).all()
 
 
 def test_what_cannot_be_compared_is_named():

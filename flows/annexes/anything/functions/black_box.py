@@ -36,6 +36,7 @@ from bandana.audits.searches.sampling import too_few
 from bandana.flows.annexes.anything.functions.drawn import BLOCK, Menu, draw
 from bandana.flows.annexes.anything.functions.drawn_bounds import Screened, screened_by
 from bandana.flows.annexes.anything.functions.function_faults import planted_faults
+from bandana.flows.annexes.anything.functions.joint import Together
 from bandana.flows.annexes.anything.functions.plays import Play, Shape, play_rewards, play_rows
 from bandana.flows.annexes.anything.outputs.bounds import (
     LEAST,
@@ -45,6 +46,7 @@ from bandana.flows.annexes.anything.outputs.bounds import (
     promised,
     rarest_event,
 )
+from bandana.flows.annexes.anything.outputs.shares import learn_parity
 from bandana.flows.annexes.anything.outputs.trees import learn_trees
 from bandana.privacy_core import Interval, Relation, TrustModel
 
@@ -76,16 +78,22 @@ _MOST_LEARNED = 40_000
 
 
 def learn(data: IntArray, neighbor: IntArray, record: int, n_arms: int) -> dict[str, Scorer]:
-    """Four scores, larger where the neighbor is likelier, taught on the given replays."""
+    """Scores, larger where the neighbor is likelier, taught on the given replays; the last ones of shares of a secret."""
     x = np.concatenate([features(side, record, n_arms) for side in (data, neighbor)])
     y = np.concatenate([np.zeros(len(data)), np.ones(len(neighbor))])
     logistic, stumps = learn_logistic(x, y), learn_stumps(x, y)
-    codes = learn_codes(data[:, record + 1 :], neighbor[:, record + 1 :], n_arms)
+    one, other = (side[:, record + 1 :] for side in (data, neighbor))
+    codes, pair = learn_codes(one, other, n_arms), Together.learn(one, other, n_arms)
+    parity = learn_parity(one.astype(float), other.astype(float))
+    shared: dict[str, Scorer] = {"two actions together": lambda actions: pair.score(actions[:, record + 1 :])}
+    if parity is not None:
+        shared["parity of actions"] = lambda actions: parity(actions[:, record + 1 :].astype(float))
     return {
         "counted log odds": lambda actions: codes(actions[:, record + 1 :]),
         "logistic regression": lambda actions: logistic(features(actions, record, n_arms)),
         "boosted stumps": lambda actions: stumps(features(actions, record, n_arms)),
         "boosted trees": _trees(data[:_MOST_LEARNED], neighbor[:_MOST_LEARNED], record),
+        **shared,
     }
 
 

@@ -25,7 +25,6 @@ from bandana.flows.annexes.anything.functions.screening import Suspect, learn, s
 from bandana.flows.annexes.anything.outputs.bounds import LEAST, WARY, Contender, check_calls, most_promising
 
 _LEARN, _CHOOSE = 0.4, 0.2
-_ATTACK = "boosted trees on all actions and all other rewards"
 
 
 @dataclass(frozen=True)
@@ -79,7 +78,7 @@ def screened_by(
         sides = _sides(scorer, held, suspect)
         for method, parameters in bounds_on(quantity, effort.seed):
             promise = 0.0 if sides is None else methods.bound(method, *sides, WARY * level, **parameters)
-            tried.append((Contender(_ATTACK, scorer, method, parameters, promise), suspect))
+            tried.append((Contender(suspect.attack, scorer, method, parameters, promise), suspect))
         if max(contender.promise for contender, _ in tried) > enough:
             break
     chosen = most_promising([contender for contender, _ in tried])

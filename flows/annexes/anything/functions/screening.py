@@ -15,6 +15,7 @@ import numpy as np
 
 from bandana.algorithms.protocol import BoolArray, FloatArray
 from bandana.flows.annexes.anything.functions.drawn import Drawn
+from bandana.flows.annexes.anything.functions.joint import Joint, find_joint
 from bandana.flows.annexes.anything.outputs.trees import learn_trees
 
 _MOST_ARMS = 4
@@ -37,6 +38,7 @@ class Suspect:
       second: and in the neighbor.
       strength: standard deviations of the strongest correlation.
       correlation: that correlation.
+      joint: the score, where no action alone shows the record; None: it is learned.
     """
 
     record: int
@@ -44,6 +46,12 @@ class Suspect:
     second: int
     strength: float
     correlation: float
+    joint: Joint | None = None
+
+    @property
+    def attack(self) -> str:
+        """How its runs are scored, for a report."""
+        return "boosted trees on all actions and all other rewards" if self.joint is None else self.joint.words
 
 
 def screen(drawn: Drawn, n_suspects: int = 2) -> tuple[Suspect, ...]:
@@ -51,7 +59,8 @@ def screen(drawn: Drawn, n_suspects: int = 2) -> tuple[Suspect, ...]:
 
     Args:
       drawn: runs that are used for nothing else but to choose and to learn.
-      n_suspects: how many to return of those that all runs show; one more is what unusual runs show.
+      n_suspects: how many to return of those that all runs show; one more is what unusual runs show, and up to two are what
+        several actions show together.
     """
     ends = drawn[~drawn.is_wide]
     signs, later = 1.0 - 2.0 * ends.codes, _events(ends)
@@ -69,7 +78,8 @@ def screen(drawn: Drawn, n_suspects: int = 2) -> tuple[Suspect, ...]:
     unusual = [one for rows in _unusual(ends) for one in _ranked(_events(ends[rows]), signs[rows], 0, 1)]
     common = _strongest(ranked, n_suspects)
     known = {(one.record, one.first, one.second) for one in common}
-    return (*common, *(one for one in _strongest(unusual, 1) if (one.record, one.first, one.second) not in known))
+    unusual = [one for one in _strongest(unusual, 1) if (one.record, one.first, one.second) not in known]
+    return (*common, *unusual, *(Suspect(one.record, 0, 1, one.strength, 1.0, one) for one in find_joint(ends)))
 
 
 def _strongest(found: list[Suspect], n: int) -> list[Suspect]:
@@ -200,6 +210,8 @@ def features(drawn: Drawn, record: int) -> FloatArray:
 
 def learn(drawn: Drawn, suspect: Suspect, seed: int) -> Callable[[Drawn], FloatArray]:
     """Log odds of the record's second value, taught on runs in which it has one of the two."""
+    if suspect.joint is not None:
+        return suspect.joint.score.of
     taught = drawn.sides(suspect.record, suspect.first, suspect.second)[:_MOST_LEARNED]
     is_second = taught.codes[:, suspect.record] == suspect.second
     if is_second.all() or not is_second.any():

@@ -143,9 +143,23 @@ def _solved(bits: BoolArray, side: BoolArray) -> BoolArray | None:
     n = min(len(bits), n_bits + 1 + _SURE)
     if n < n_bits + 1 + _SURE:
         return None
-    system = np.column_stack([bits[:n], np.ones(n, dtype=bool), side[:n]])
+    system, pivots = eliminated(np.column_stack([bits[:n], np.ones(n, dtype=bool), side[:n]]), n_bits + 1)
+    if system[len(pivots) :, -1].any():
+        return None
+    result = np.zeros(n_bits + 1, dtype=bool)
+    result[pivots] = system[: len(pivots), -1]
+    return result[:-1] if result[:-1].any() else None
+
+
+def eliminated(system: BoolArray, n_columns: int | None = None) -> tuple[BoolArray, list[int]]:
+    """The reduced system over GF(2), and the columns of its pivots, row by row.
+
+    Args:
+      system: (rows, columns), which is used up.
+      n_columns: how many of the first columns may hold a pivot; None: all.
+    """
     row, pivots = 0, []
-    for column in range(n_bits + 1):
+    for column in range(system.shape[1] if n_columns is None else n_columns):
         below = np.flatnonzero(system[row:, column])
         if not len(below):
             continue
@@ -154,11 +168,7 @@ def _solved(bits: BoolArray, side: BoolArray) -> BoolArray | None:
         system[others[others != row]] ^= system[row]
         pivots.append(column)
         row += 1
-    if system[row:, -1].any():
-        return None
-    result = np.zeros(n_bits + 1, dtype=bool)
-    result[pivots] = system[: len(pivots), -1]
-    return result[:-1] if result[:-1].any() else None
+    return system, pivots
 
 
 def _best_of_three(bits: BoolArray, side: BoolArray) -> BoolArray:
