@@ -106,7 +106,7 @@ def missing_members(algorithm: object) -> list[str]:
 
 
 def reads_covariates(source: str) -> bool:
-    """Whether a text reads contexts or states anywhere; False of what is no Python."""
+    """True if a text reads contexts or states anywhere; False of what is no Python."""
     try:
         nodes = list(ast.walk(ast.parse(source)))
     except (SyntaxError, ValueError):

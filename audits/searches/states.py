@@ -156,11 +156,10 @@ def first_parting(mine: StateLog, theirs: StateLog, hidden: IntArray) -> Parting
     for one, other, last in zip(mine.marks, theirs.marks, mine.last, strict=False):
         counts = (hidden < 0) | (last > hidden)
         open_ = (result < 0) & counts
+        # The fields of a batch are one for all replicates, of which those that count must not pay for those that do not.
+        lacks = np.full(len(hidden), bool(counts.all()))
         for name in {**one, **other}:
-            if name in one and name in other:
-                differs = one[name] != other[name]
-            else:  # the fields of a batch are one for all: those that count must not pay for those that do not
-                differs = np.full(len(hidden), bool(counts.all()))
+            differs = one[name] != other[name] if name in one and name in other else lacks
             for rep in np.flatnonzero(differs & open_ & (result < 0)):
                 result[rep], names[rep] = last[rep], name
     return Parting(result, names)

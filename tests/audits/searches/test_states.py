@@ -30,7 +30,8 @@ def changed(values, place, value):
     [
         (1.0 * ROWS, 0.5), (1j * ROWS, 1 + 7j), (2**60 + ROWS, 2**60 + 8), (ROWS.astype(str), "x"),
         (ROWS.astype("M8[D]"), 300),
-        (0.0 * ROWS, -0.0), (ROWS.astype(object), "x"), ([str(row) for row in ROWS], "x"), ([{"a": row} for row in ROWS.tolist()], {"a": 3.5}),
+        (0.0 * ROWS, -0.0),
+        (ROWS.astype(object), "x"), ([str(row) for row in ROWS], "x"), ([{"a": row} for row in ROWS.tolist()], {"a": 3.5}),
         ([datetime.date(2020, 1, 1)] * N, datetime.date(2021, 1, 1)), ([2**70] * N, 2**70 + 1),
     ],
 )  # fmt: skip

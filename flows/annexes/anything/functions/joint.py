@@ -108,10 +108,10 @@ def find_joint(ends: Drawn) -> list[Joint]:
     Args:
       ends: runs whose rewards are the ends of the range.
     """
-    found = [] if (exact := _exact(ends)) is None else [exact]
+    joint = [] if (exact := _exact(ends)) is None else [exact]
     few, n_rounds = ends[:_MOST_RUNS], ends.actions.shape[1]
     if len(few) < 16 or ends.n_arms > _MOST_ARMS:
-        return found
+        return joint
     signs = 2.0 * few.codes - 1
     best = max(
         ((*_most_together(few.actions[:, record + 1 : record + 1 + _WINDOW], signs[:, record], ends.n_arms), record)
@@ -122,12 +122,12 @@ def find_joint(ends: Drawn) -> list[Joint]:
         strength, (first, second), record = best
         rounds = (record + 1 + first, record + 1 + second)
         low, high = (ends.actions[ends.codes[:, record] == code] for code in (0, 1))
-        found.append(Joint(record, strength, Together.counted(rounds, low, high, ends.n_arms)))
-    return found
+        joint.append(Joint(record, strength, Together.counted(rounds, low, high, ends.n_arms)))
+    return joint
 
 
 def _most_together(actions: IntArray, signs: FloatArray, n_arms: int) -> tuple[float, tuple[int, int]]:
-    """How strongly, in standard deviations, the dependence of two actions goes with the sign; and the two rounds."""
+    """Standard deviations by which the dependence of two actions goes with the sign; and the two rounds."""
     n, n_rounds = actions.shape
     if n_rounds < 2:
         return 0.0, (0, 0)
@@ -152,12 +152,12 @@ def _exact(ends: Drawn) -> Joint | None:
     few = ends[: n_known + n_rounds + _SURE]
     bits = (few.actions[:, places[:, 0]] >> places[:, 1]) & 1
     system, pivots = eliminated(np.column_stack([np.ones(len(bits), dtype=bool), bits.astype(bool), few.codes.astype(bool)]))
-    columns, found = np.array(pivots), []
+    columns, joint = np.array(pivots), []
     for record in sorted(set(range(n_rounds)) - {column - n_known for column in pivots}):
         used = columns[system[: len(pivots), n_known + record]]
         actions, others = used[(used > 0) & (used < n_known)] - 1, used[used >= n_known] - n_known
-        found.append((len(others), len(actions), record, Parity(places[actions], others, bool((used == 0).any()))))
-    if not found:
+        joint.append((len(others), len(actions), record, Parity(places[actions], others, bool((used == 0).any()))))
+    if not joint:
         return None
-    _, _, record, parity = min(found, key=lambda one: one[:3])
+    _, _, record, parity = min(joint, key=lambda one: one[:3])
     return Joint(record, np.inf, parity)

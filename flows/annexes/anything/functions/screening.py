@@ -50,7 +50,7 @@ class Suspect:
 
     @property
     def attack(self) -> str:
-        """How its runs are scored, for a report."""
+        """Name of the score of its runs, for a report."""
         return "boosted trees on all actions and all other rewards" if self.joint is None else self.joint.words
 
 
