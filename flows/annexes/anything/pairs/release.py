@@ -49,6 +49,8 @@ _TAUGHT, _CHOSEN = 0.6, 0.6
 """Shares of the time that is left: of what learns, and of what chooses."""
 PARTS = (_LEARN, _CHOOSE, LEAST)
 """Shares of the runs that teach and that choose, and how many choose at least; the bound is taken from the others."""
+_READ = 3.0
+"""Times that an output is taken apart: to learn its columns, to screen them, and to fill them, which costs as much."""
 _ROOM = 2.5
 """Seconds of an audit for each second of its runs."""
 _BATCH, _MOST_NUMBERS = 4096, 4_000_000
@@ -147,7 +149,7 @@ def _seconds_to_read(outputs: Outputs) -> float:
     begun = time.monotonic()
     for _ in leaves(outputs[0]):
         pass
-    return (1 + _LEARN) * (time.monotonic() - begun)
+    return _READ * (time.monotonic() - begun)
 
 
 def _next_size(caller: Caller, last: Outputs, size: int, seconds_a_run: float) -> int:
