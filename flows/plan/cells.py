@@ -58,7 +58,8 @@ class Cell:
         parts = [self.entry.label, self.settings.calibration or ""]
         parts += [f"{short}={shown[name]:g}" for name, short in _LEVELS.items() if name in self.settings.level()]
         parts.append("per user" if self.promised is not None else "")
-        parts += [f"{name.removeprefix('privacy_')}={_text(shown[name])}" for name in shown if name in self.varied]
+        varied = {name.removeprefix("privacy_"): value for name, value in shown.items() if name in self.varied}
+        parts += [f"{name}={value if isinstance(value, str) else format(value, 'g')}" for name, value in varied.items()]
         parts.append("without noise" if self.role is Role.TWIN else "")
         parts.append(f"on {self.environment.label}" if len(self.spec.environment) > 1 else "")
         return " ".join(part for part in parts if part)
@@ -184,7 +185,3 @@ class Block:
     def coin_seed(self) -> np.random.SeedSequence:
         """Seed of the public coins, the same for all cells on an environment: names of actions, and policies' own coins."""
         return keys.shared_seed(self, COINS)
-
-
-def _text(value: str | float) -> str:
-    return value if isinstance(value, str) else f"{value:g}"

@@ -180,13 +180,7 @@ def _benchmark(plan: Plan, cells: list[Cell], store: Store) -> Benchmark:
 
 
 def _benchmark_cell(cell: Cell, summary: Summary, whose: str | None) -> BenchmarkCell:
-    """One row of the benchmark; regret that may not be shown is null.
-
-    Args:
-      cell: what was played.
-      summary: of its blocks.
-      whose: name of the cell that it plays without noise; None: it is no twin.
-    """
+    """One row of the benchmark, of a twin with whose it is; regret that may not be shown is null."""
     is_shown = cell.environment.shows("regret")
     mean, low, high = (summary[name].tolist() if is_shown else None for name in CURVES)
     spent, bound, least = summary["mu_spent"], cell.regret_bound(summary["grid"]), cell.lower_bound(summary["grid"])

@@ -40,7 +40,9 @@ class Limits:
     """
 
     seconds: float = 120.0
-    gigabytes: float = field(default_factory=lambda: round(0.75 * _physical_gigabytes(), 1))
+    gigabytes: float = field(
+        default_factory=lambda: round(0.75 * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1)
+    )
     total: float = math.inf
 
 
@@ -56,10 +58,6 @@ def limits(seconds: float | None, gigabytes: float | None, total: float = math.i
             raise SpecError(f"--{name} must be above 0, got {value!r}")
     amounts = {"seconds": seconds, "gigabytes": gigabytes, "total": total}
     return Limits(**{name: value for name, value in amounts.items() if value is not None})
-
-
-def _physical_gigabytes() -> float:
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
 
 
 @dataclass(frozen=True)

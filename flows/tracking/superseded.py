@@ -93,8 +93,8 @@ class Superseded:
                 self._store.client.delete_run(old.run_id)
                 if is_gone:
                     self._purge(run)
-        if is_gone and runs:
-            self._give_back()
+        if is_gone and runs and (database := self._store.address.database) is not None:
+            compact(database)
         return is_gone
 
     def _why_kept(self, run: Run, before_ms: float, evidence: Collection[str]) -> str | None:
@@ -125,11 +125,6 @@ class Superseded:
             with suppress(OSError):  # it holds something else
                 Path(unquote(address.path)).parent.rmdir()
         delete_for_good(self._store.impatient, run.info.run_id)
-
-    def _give_back(self) -> None:
-        """Gives the disk back what an SQLite file does not need any more, unless somebody else uses it now."""
-        if (database := self._store.address.database) is not None:
-            compact(database)
 
 
 def _stated_hash(path: Path) -> str | None:

@@ -124,7 +124,11 @@ def read(folder: Path, rows: Path | None = None, only: list[str] | None = None, 
     Raises:
       SpecError: a file is missing or wrong; the message names the file and the field.
     """
-    version = _read_version(folder / VERSION)
+    try:
+        version = _Version.model_validate_json(_text(folder / VERSION))
+    except ValidationError as error:
+        words = [explain(item, None, str(folder / VERSION)) for item in error.errors()]
+        raise SpecError("\n".join(words)) from error
     names = [path.stem for path in sorted(folder.glob("*.yaml"))]
     if missing := [name for name in version.problems if name not in names]:
         raise SpecError(
@@ -172,7 +176,9 @@ def audit_plans(benchmark: Benchmark) -> list[Plan]:
         if audits := plan.private:
             plans.append(plan)
             labels = {("record" if cell.promised is None else "user", cell.entry.label) for cell in audits}
-            done |= {(level, label) for level, label in labels if label not in _own_labels(plan.spec)}
+            items = [item for item in plan.spec.algorithms if isinstance(item, OwnAlgorithmSpec)]
+            own = {entry.name for item in items for entry in item.entries()}
+            done |= {(level, label) for level, label in labels if label not in own}
     return plans
 
 
@@ -207,10 +213,6 @@ def middle(levels: list[float]) -> float:
     return sorted(levels)[len(levels) // 2]
 
 
-def _own_labels(spec: Spec) -> set[str]:
-    return {entry.name for item in spec.algorithms if isinstance(item, OwnAlgorithmSpec) for entry in item.entries()}
-
-
 def _quick(tree: JsonObject) -> JsonObject:
     """The quick form of a problem."""
     quick = dict(tree)
@@ -243,13 +245,6 @@ def _check(spec: Spec, path: Path) -> None:
         raise SpecError(
             f"{path}: environment: a leaderboard shows regret, and the rows of a file are private; use public data"
         )
-
-
-def _read_version(path: Path) -> _Version:
-    try:
-        return _Version.model_validate_json(_text(path))
-    except ValidationError as error:
-        raise SpecError("\n".join(explain(item, None, str(path)) for item in error.errors())) from error
 
 
 def _own_rows(folder: Path, *, is_asked: bool) -> list[tuple[list[str], list[JsonObject]]]:
