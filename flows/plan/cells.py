@@ -11,6 +11,7 @@ from bandana.algorithms.claim import for_users
 from bandana.algorithms.entry import Claim, Entry, RegretBound, Settings
 from bandana.algorithms.lower_bounds.selection import lower_bound
 from bandana.algorithms.protocol import Algorithm, IntArray
+from bandana.flows.keys.identity import key_of
 from bandana.flows.plan import keys
 from bandana.flows.plan.roles import Role
 from bandana.flows.plan.seeds import COINS, REWARDS
@@ -145,7 +146,11 @@ class Cell:
     @cached_property
     def key(self) -> str:
         """The cell's identity as an MLflow run, which holds its benchmark and its audit."""
-        return keys.cell_key(self)
+        facts = {**keys.identity_of(self), "suite": self.spec.name, "label": self.environment.label,
+                 "horizon": self.spec.horizon, "replications": self.spec.replications,
+                 "audit": self.audit.model_dump(mode="json"), **keys.stated(self)}  # fmt: skip
+        audit = keys.audit_code(self) if self.is_private else None
+        return key_of(facts, {"blocks": keys.block_code(self), "audit": audit})
 
     def blocks(self) -> list[Block]:
         """Fixed-size blocks of replicates; more replications add blocks and change none."""
@@ -169,7 +174,7 @@ class Block:
     @property
     def key(self) -> str:
         """Content key of the block's result."""
-        return keys.block_key(self)
+        return key_of(keys.block_facts(self), keys.block_code(self.cell))
 
     @property
     def noise_seed(self) -> np.random.SeedSequence:

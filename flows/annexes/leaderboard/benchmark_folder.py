@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from dataclasses import dataclass
 from functools import cached_property
@@ -277,12 +276,3 @@ def _text(path: Path) -> str:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise SpecError(f"{path}: cannot be read: {error}") from error
-
-
-def written_version(folder: Path, title: str, version: int) -> str:
-    """The text of a version file that lists the problems as they are now, in the order of the one that there is."""
-    before = json.loads(_text(folder / VERSION))["problems"] if (folder / VERSION).exists() else {}
-    names = [path.stem for path in sorted(folder.glob("*.yaml"))]
-    ordered = [*(name for name in before if name in names), *(name for name in names if name not in before)]
-    problems = {name: digest(yaml.safe_load(_text(folder / f"{name}.yaml"))) for name in ordered}
-    return json.dumps({"version": version, "title": title, "problems": problems}, indent=1) + "\n"

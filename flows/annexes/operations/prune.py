@@ -75,8 +75,8 @@ def prune_runs(folder: DataFolder, keep: float, *, is_dry: bool = False) -> Prun
         return PrunedRuns()
     tracker = Tracker(folder.root, address)
     evidence = {str(file.get("sha256")) for file in _reported(folder)[0]}
-    runs, kept = tracker.old_runs((time.time() - keep) * 1000, evidence)
-    is_purged = address.kind != "http" if is_dry else tracker.remove_runs(runs)
+    runs, kept = tracker.superseded.find((time.time() - keep) * 1000, evidence)
+    is_purged = address.kind != "http" if is_dry else tracker.superseded.remove(runs)
     return PrunedRuns(tuple(runs), kept, is_purged)
 
 
