@@ -115,9 +115,11 @@ class KernelSpec(EnvironmentFields, ABC):
 class _Kernel(Environment[Item]):
     """Users bring their actions as points of [-1, 1]^d, and a kernel is known."""
 
+    noun = "action"
+
     @property
     def names(self) -> tuple[str, ...]:
-        return tuple(f"action {a}" for a in range(self.item.actions))  # type: ignore[attr-defined]
+        return tuple(f"{self.noun} {a}" for a in range(self.item.actions))  # type: ignore[attr-defined]
 
     @property
     def _known(self) -> JsonObject:
@@ -462,10 +464,7 @@ class DiabetesSpec(KernelSpec):
 
 class _Diabetes(_Kernel[DiabetesSpec]):
     is_drawn = False
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return tuple(f"patient {a}" for a in range(self.item.actions))
+    noun = "patient"
 
     @cached_property
     def table(self) -> ContextTable:

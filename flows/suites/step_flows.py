@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from prefect import flow, task
 from prefect.cache_policies import NO_CACHE
-from prefect.futures import PrefectFuture, as_completed
+from prefect.futures import as_completed
 
 from bandana.audits.documents.audit import AuditEntry
 from bandana.flows.folder.settings import DataFolder
@@ -43,10 +43,9 @@ class _Tasks:
 
     def completed(self, work: Callable[[T], R], items: Sequence[T]) -> Iterator[tuple[T, R]]:
         """Submits all items at once, and yields each with the result of its work as soon as it is done."""
-        futures: dict[PrefectFuture[Any], T] = {}
-        for item in items:
-            what, key = item  # type: ignore[misc]
-            futures[self._task.submit(work, item, self._store.path(time_limit.LATE, key), what.name)] = item
+        pairs: Sequence[Any] = items  # of a block or a cell, and its key
+        notes = [self._store.path(time_limit.LATE, key) for _, key in pairs]
+        futures = {self._task.submit(work, pair, note, pair[0].name): pair for pair, note in zip(pairs, notes, strict=True)}
         return ((futures[future], future.result()) for future in as_completed(list(futures)))
 
 
