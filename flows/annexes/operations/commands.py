@@ -167,11 +167,15 @@ def _say_how_to_run(deployment: str, pages: str, login_file: Path | None) -> Non
     """Prints how a deployment is run at once, and what ends the service; without a login file, the server is another's."""
     from bandana.flows.servers import login
 
-    # The shell reads the value from the file, so that no command line shows the value itself.
-    secret = f"{login.CLIENT}=" + ("..." if login_file is None else f'"$(cat {shlex.quote(str(login_file))})"')
+    secret = f"{login.CLIENT}=..." if login_file is None else _from_file(login.CLIENT, login_file)
     typer.echo(f"\nRun one at once:  export PREFECT_API_URL={pages}/api {secret}")
     typer.echo(f"                  prefect deployment run {shlex.quote(deployment)}")
     typer.echo(f"Ctrl-C ends it{'' if login_file is None else ', with the server'}; finished work is kept.\n")
+
+
+def _from_file(variable: str, path: Path) -> str:
+    """A word of a shell's `export` that reads the value from a file, so that no command line shows the value itself."""
+    return f'{variable}="$(cat {shlex.quote(str(path))})"'
 
 
 def account(
