@@ -80,8 +80,9 @@ def summarize_cell(cell: Cell, store: Store) -> Summary:
     made = [provenance.shown(about.get(PROVENANCE), is_anonymous=store.is_anonymous) for _, about in results]
     # What the cell's claim is held against; of users who return both levels are known.
     level = "user_" if cell.promised is not None else ""
-    spent = {name: [described.get(name) for _, described in results] for name in _SPENT}
-    most = {name: None if None in values else max(values) for name, values in spent.items()}
+    abouts = [described for _, described in results]
+    is_known = {name: all(about.get(name) is not None for about in abouts) for name in _SPENT}
+    most = {name: max(about[name] for about in abouts) if is_known[name] else None for name in _SPENT}
     decided = outcomes(cell, [arrays for arrays, _ in results])
     return {
         "grid": results[0][0]["grid"],
