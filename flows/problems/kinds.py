@@ -25,11 +25,19 @@ from bandana.flows.problems import own as own_environments
 from bandana.flows.problems.environment import Classes, Environment, EnvironmentFields, Setting
 
 __all__ = ["Environment", "EnvironmentSpec", "environment_of", "environments_of"]
-_IN_ORDER = (
-    finite_arms, real_arms, linear, sphere, kernel, functions, episodes, tabular, own_environments, gymnasium_environments,
-    logged_data,
-)  # fmt: skip
-CLASSES: Classes = {fields: made for kind in _IN_ORDER for fields, made in kind.CLASSES.items()}
+CLASSES: Classes = {
+    **finite_arms.CLASSES,
+    **real_arms.CLASSES,
+    **linear.CLASSES,
+    **sphere.CLASSES,
+    **kernel.CLASSES,
+    **functions.CLASSES,
+    **episodes.CLASSES,
+    **tabular.CLASSES,
+    **own_environments.CLASSES,
+    **gymnasium_environments.CLASSES,
+    **logged_data.CLASSES,
+}
 if TYPE_CHECKING:
     EnvironmentSpec = EnvironmentFields
 else:
