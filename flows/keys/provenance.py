@@ -32,8 +32,6 @@ _MAKERS = ("python", "bandana", "numpy", "scipy", "numba", "llvmlite", "hypothes
 """Packages that compute numbers or bring data; what draws reports and tracks runs changes no number."""
 _TIMES: tuple[Literal["began", "ended"], ...] = ("began", "ended")
 _RECORDS = TypeAdapter(Record)
-_UNKNOWN = dict.fromkeys(("commit", "is_clean", "user", "host"))
-"""Fields that a stored record may lack."""
 
 
 class Making:
@@ -86,7 +84,7 @@ def read(stored: object) -> Record | None:
     if not isinstance(stored, dict):
         return None
     try:
-        record = _RECORDS.validate_python({**_UNKNOWN, **stored}, strict=True)
+        record = _RECORDS.validate_python({name: stored.get(name) for name in Record.__annotations__}, strict=True)
         has_offsets = all(datetime.fromisoformat(record[name]).tzinfo is not None for name in _TIMES)
     except ValueError:
         return None
