@@ -25,14 +25,16 @@ class RiverSwimSpec(EpisodesSpec):
 
 
 class _RiverSwim(Episodes[RiverSwimSpec]):
-    _origin = (
-        "River swim (Strehl and Littman 2008): a small reward where the current carries everybody, and a large one many "
-        "strokes against it."
-    )
-
     @cached_property
     def instance(self) -> Instance:
         return river_swim(self.item.states, self.item.steps)
+
+    @property
+    def _origin(self) -> str:
+        return (
+            "River swim (Strehl and Littman 2008): a small reward where the current carries everybody, and a large one many "
+            "strokes against it."
+        )
 
 
 class InventorySpec(EpisodesSpec):
@@ -45,14 +47,16 @@ class InventorySpec(EpisodesSpec):
 
 
 class _Inventory(Episodes[InventorySpec]):
-    _origin = (
-        "Made up: a small shop restocks one article every day of a week, and demand grows from day to day. A day pays its "
-        "profit, moved into [0, 1]; a shop's week is the record."
-    )
-
     @cached_property
     def instance(self) -> Instance:
         return inventory(self.item.capacity, self.item.steps)
+
+    @property
+    def _origin(self) -> str:
+        return (
+            "Made up: a small shop restocks one article every day of a week, and demand grows from day to day. A day pays "
+            "its profit, moved into [0, 1]; a shop's week is the record."
+        )
 
 
 CLASSES: Classes = {RiverSwimSpec: _RiverSwim, InventorySpec: _Inventory}
