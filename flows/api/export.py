@@ -12,8 +12,6 @@ from bandana.flows.api.latex_table import table
 from bandana.flows.texts.mistakes import SpecError
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from bandana.flows.api.result import Result
 
 KINDS = ("csv", "parquet", "latex", "figure")
@@ -40,8 +38,11 @@ def export(result: Result, folder: Path, kinds: Sequence[str], **drawn: Any) -> 
             written.append(_write(folder / f"{name}.csv", frame.to_csv(index=False).encode()))
     if "parquet" in kinds:
         for name, frame in {**tables, "replicates": result.curves(replicates=True)}.items():
-            buffer = io.BytesIO()
-            _of_one_type(frame).to_parquet(buffer, engine="pyarrow", index=False)
+            typed, buffer = frame.copy(), io.BytesIO()
+            for column in typed.columns:  # one type each: those that hold text beside something else become text
+                if len({type(value) for value in typed[column].dropna()}) > 1:
+                    typed[column] = typed[column].map(str, na_action="ignore")
+            typed.to_parquet(buffer, engine="pyarrow", index=False)
             written.append(_write(folder / f"{name}.parquet", buffer.getvalue()))
     if "latex" in kinds:
         spec = result.spec
@@ -60,12 +61,3 @@ def _write(path: Path, content: bytes) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content)
     return path
-
-
-def _of_one_type(frame: pd.DataFrame) -> pd.DataFrame:
-    """Parquet knows columns of one type: those that hold text beside something else become text."""
-    table = frame.copy()
-    for name in table.columns:
-        if len({type(value) for value in table[name].dropna()}) > 1:
-            table[name] = table[name].map(str, na_action="ignore")
-    return table

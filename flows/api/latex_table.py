@@ -47,7 +47,8 @@ def table(frame: pd.DataFrame, heading: str) -> str:
             name = f"{{{name}}}" if name[:1] in ("[", "*") else name  # the end of the row above would take it for an option
             values = [name, *_regret(row["regret"], row["regret_low"], row["regret_high"], has_interval)]
             values += [_number(row[column]) for column in privacy]
-            lines.append(" & ".join([*values, *([_word(row["verdict"])] if has_verdict else [])]) + _END)
+            verdict = escaped(row["verdict"]) if isinstance(row["verdict"], str) else "--"
+            lines.append(" & ".join([*values, *([verdict] if has_verdict else [])]) + _END)
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", ""])
 
 
@@ -72,10 +73,6 @@ def _number(value: float | None) -> str:
     if value is None or math.isnan(value):
         return "--"
     return r"$\infty$" if math.isinf(value) else f"{value:.4g}"
-
-
-def _word(value: object) -> str:
-    return escaped(value) if isinstance(value, str) else "--"
 
 
 def _power(value: float) -> str:

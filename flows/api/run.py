@@ -21,7 +21,6 @@ from bandana.flows.running.side_by_side import Workers
 from bandana.flows.spec.spec import Spec, load_spec, parse_spec, standing_alone
 from bandana.flows.suites import steps
 from bandana.flows.texts.mistakes import SpecError
-from bandana.flows.tracking.tracker import Tracker
 
 _LOCAL, _PROCESSES = "local", "processes"
 _PLAIN = (str, int, float, bool, type(None))
@@ -65,7 +64,7 @@ def run(
             raise SpecError("audit: there is nothing to audit, no algorithm here is private")
         check_audits(plan.private)
     folder = _open(data)
-    tracker = _tracker(folder, checked) if track else None
+    tracker = steps.open_tracker(checked, folder) if track else None
     folder.sweep()
     write_whole(folder.suite(checked.name) / "spec.yaml", standing_alone(checked, text).encode())
     plan = plan.bound(folder.root)
@@ -106,11 +105,6 @@ def _open(data: str | Path | None) -> DataFolder:
         return DataFolder.open(data)
     except OSError as error:
         raise SpecError(f"data: the folder cannot be used: {error}") from error
-
-
-def _tracker(folder: DataFolder, spec: Spec) -> Tracker:
-    Tracker.check(folder.root)
-    return steps.open_tracker(spec, folder)
 
 
 def read(spec: str | Path | Mapping[str, object]) -> tuple[Spec, str]:

@@ -19,7 +19,11 @@ from bandana.flows.results.summaries import CURVES, Summary
 from bandana.flows.tracking.metrics import PRIVACY, numbers_of
 
 _ESTIMATES = (IPS, SNIPS, DR)
-_NUMBERS = ("claimed", "accounted", "measured")
+_REGRET = ("regret", "regret_low", "regret_high", "regret_q10", "regret_q50", "regret_q90", "caution")
+_PRIVACY = tuple(f"{quantity}_{name}" for quantity in ("mu", "epsilon") for name in ("claimed", "accounted", "measured"))
+_ENDS = {"": "value", "_low": "low", "_high": "high"}
+"""Ending of the column of an estimate -> its name among the values of a summary."""
+_VALUES = (*(f"value_{estimate}{end}" for estimate in _ESTIMATES for end in _ENDS), "value_effective_rounds")
 
 
 def frame(cells: Sequence[Cell], summaries: Mapping[str, Summary], audits: Mapping[str, AuditEntry]) -> pd.DataFrame:
@@ -39,9 +43,8 @@ def frame(cells: Sequence[Cell], summaries: Mapping[str, Summary], audits: Mappi
             "role": str(cell.role),
             "twin_of": whose.get(cell.name),
         }
-        known = (
-            cell.settings.level() if cell.role is Role.TWIN else {}
-        )  # a twin has the widths of a level, and not its privacy
+        # A twin has the widths of a level, and not its privacy.
+        known = cell.settings.level() if cell.role is Role.TWIN else {}
         given = {name: value for name, value in cell.parameters().items() if name not in known}
         row |= {name if name not in row else f"parameter_{name}": value for name, value in given.items()}
         row |= {"replications": cell.spec.replications, **_regret(cell, summary)}
@@ -50,8 +53,8 @@ def frame(cells: Sequence[Cell], summaries: Mapping[str, Summary], audits: Mappi
         numbers = numbers_of(cell, summary).items()
         rows.append(row | {metric.column: number.value for metric, number in numbers if metric.column not in row})
     table = pd.DataFrame(rows)
-    values = [name for name in _value_names() if name in table.columns]
-    last = ["replications", *_regret_names(), *values, "delta", *_privacy_names(), "verdict"]
+    values = [name for name in _VALUES if name in table.columns]
+    last = ["replications", *_REGRET, *values, "delta", *_PRIVACY, "verdict"]
     return table[[name for name in table.columns if name not in last] + last]
 
 
@@ -86,20 +89,11 @@ def _about(cell: Cell) -> dict[str, str]:
     return {"cell": cell.name, "environment": cell.environment.label, "role": str(cell.role)}
 
 
-def _regret_names() -> list[str]:
-    return ["regret", "regret_low", "regret_high", "regret_q10", "regret_q50", "regret_q90", "caution"]
-
-
 def _regret(cell: Cell, summary: Summary) -> dict[str, object]:
     if not cell.environment.shows("regret"):
-        return {**dict.fromkeys(_regret_names()[:-1], np.nan), "caution": "regret is withheld: the data are private"}
+        return {**dict.fromkeys(_REGRET[:-1], np.nan), "caution": "regret is withheld: the data are private"}
     ends = [float(summary[name][-1]) for name in CURVES]
-    return dict(zip(_regret_names(), [*ends, *quantiles(summary["finals"]), caution(summary["finals"])], strict=True))
-
-
-def _value_names() -> list[str]:
-    names = [f"value_{estimate}{end}" for estimate in _ESTIMATES for end in ("", "_low", "_high")]
-    return [*names, "value_effective_rounds"]
+    return dict(zip(_REGRET, [*ends, *quantiles(summary["finals"]), caution(summary["finals"])], strict=True))
 
 
 def _values(cell: Cell, summary: Summary) -> dict[str, object]:
@@ -110,18 +104,13 @@ def _values(cell: Cell, summary: Summary) -> dict[str, object]:
     numbers = {"value_effective_rounds": values["effective"]}
     for estimate in _ESTIMATES:
         if estimate in values:
-            ends = [values[estimate][name] for name in ("value", "low", "high")]
-            numbers |= dict(zip([f"value_{estimate}{end}" for end in ("", "_low", "_high")], ends, strict=True))
+            numbers |= {f"value_{estimate}{end}": values[estimate][name] for end, name in _ENDS.items()}
     return numbers
-
-
-def _privacy_names() -> list[str]:
-    return [f"{quantity}_{name}" for quantity in ("mu", "epsilon") for name in _NUMBERS]
 
 
 def _privacy(cell: Cell, summary: Summary, audit: AuditEntry | None) -> dict[str, object]:
     """Claimed, accounted over the whole horizon, and measured by the audit; missing for what is not private."""
-    numbers: dict[str, object] = {**dict.fromkeys(_privacy_names(), np.nan), "delta": np.nan, "verdict": None}
+    numbers: dict[str, object] = {**dict.fromkeys(_PRIVACY, np.nan), "delta": np.nan, "verdict": None}
     if not cell.is_private:
         return numbers
     numbers["delta"] = cell.spec.audit.delta

@@ -31,59 +31,41 @@ class Charged(Protocol):
         """Puts what was drawn in place of what was reserved; what the stored result keeps: the book's last entry."""
 
 
-class BookKeeper(Protocol):
-    """Keeper of budget books; BookError: a book cannot be used, or its budget does not cover what is asked."""
+class BookKeeper:
+    """Keeper of budget books; BookError: a book cannot be used, or its budget does not cover what is asked.
+
+    This one keeps none, in a product without the annex: data without a book pass, and a book that a spec names is refused.
+    """
 
     def charge(self, block: Block) -> Charged | None:
         """Charges a block before it draws noise; None where its rows have no book."""
+        self.check_has_no_book(block.cell.environment)
+        return None
 
     def check_affords(self, blocks: Iterable[Block], choices: Iterable[Cell] = ()) -> None:
         """Refuses blocks, and private choices of tuned values for cells, that do not fit into the budget together."""
-
-    def check_has_no_book(self, environment: Environment[EnvironmentFields]) -> None:
-        """Refuses a file without a book whose rows have one."""
-
-    def choose(self, cell: Cell, regrets: Sequence[float]) -> int:
-        """Number of the value that is chosen by a charged release, of which the cell has these mean final regrets."""
-
-    def forecast(self, plan: Plan, waiting: Iterable[Block], root: Path | None) -> list[str]:
-        """Lines on what books have spent and will be charged for waiting blocks, and on private files without a book."""
-
-    def summaries(self, plan: Plan, *, is_played: bool) -> list[Any]:
-        """The report's `books`, one for each environment with a book."""
-
-
-class NoBooks:
-    """A product without books: data without a book pass, and a book that a spec names is refused."""
-
-    def charge(self, block: Block) -> None:
-        """Charges nothing."""
-        self.check_has_no_book(block.cell.environment)
-
-    def check_affords(self, blocks: Iterable[Block], choices: Iterable[Cell] = ()) -> None:
-        """Refuses blocks with a book."""
         for block in blocks:
             self.check_has_no_book(block.cell.environment)
 
     def check_has_no_book(self, environment: Environment[EnvironmentFields]) -> None:
-        """Refuses an environment with a book."""
+        """Refuses a file without a book whose rows have one."""
         if environment.item.book is not None:
             raise BookError(f"{environment.label} has a budget book, and no annex here keeps books")
 
     def choose(self, cell: Cell, regrets: Sequence[float]) -> int:
-        """Never chooses: only cells with a book are asked for."""
+        """Number of the value that is chosen by a charged release, of which the cell has these mean final regrets."""
         raise BookError(f"{cell.name}: a private choice is charged to a budget book, and no annex here keeps books")
 
     def forecast(self, plan: Plan, waiting: Iterable[Block], root: Path | None) -> list[str]:
-        """Has nothing to tell."""
+        """Lines on what books have spent and will be charged for waiting blocks, and on private files without a book."""
         return []
 
     def summaries(self, plan: Plan, *, is_played: bool) -> list[Any]:
-        """Has no book."""
+        """The report's `books`, one for each environment with a book."""
         return []
 
 
 @cache
 def book_keeper() -> BookKeeper:
-    """The annex's, or `NoBooks`."""
-    return next((keeper() for keeper in plugged("books").values()), NoBooks())
+    """The annex's, or one that keeps no book."""
+    return next((keeper() for keeper in plugged("books").values()), BookKeeper())

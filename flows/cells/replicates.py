@@ -67,38 +67,29 @@ def play(block: Block, reserved: Guarantee | None = None) -> tuple[dict[str, np.
     coins = Coins(block.coin_seed, block.n_reps)
     _, released = run(algorithm, stream, ledger, horizon=horizon, observers=[regret], labels=labels, coins=coins)
     spent = [accounted_mu(tuple(ledger.worst_record(before=int(t), rep=0).items())) for t in grid]
-    worst = ledger.worst_record()
-    # Where nothing is claimed, what lies in the ledger says nothing: exact values may decide beside it.
-    total = accounted_mu(tuple(worst.items())) if cell.entry.is_private else np.inf
-    derived = account(worst)
     arrays = {"grid": grid, "regret": regret.curve, "mu_spent": np.array(spent)}
     arrays |= environment.final_policy(algorithm, released, labels, coins)
     if (decided := decision(algorithm, released, labels)) is not None:
         arrays |= {"recommended": decided.arm, "stopped": decided.stopped}
-    description: JsonObject = {
-        "noise": ledger.noise.name,
-        "mu": total if np.isfinite(total) else None,
-        "pure": derived.epsilon if isinstance(derived, PureDP) else None,
-    }
+    description: JsonObject = {"noise": ledger.noise.name, **_paid(ledger, None, is_private=cell.entry.is_private)}
     if (users := environment.item.users) is not None:
         arrays["user_mu_spent"] = np.array(
             [accounted_mu(tuple(ledger.worst_record(before=int(t), rep=0, users=users).items())) for t in grid]
         )
-        description |= _paid_by_user(ledger, users, is_private=cell.entry.is_private)
+        by_user = _paid(ledger, users, is_private=cell.entry.is_private)
+        description |= {f"user_{name}": value for name, value in by_user.items()}
     if reserved is not None:
         paid = ledger.composed_record()
         description["events"] = PrivacyCurve.of(paid).to_dict()["records"][0] if paid else []
     return arrays, description
 
 
-def _paid_by_user(ledger: LiveLedger, users: Participation, *, is_private: bool) -> JsonObject:
-    """Mu over all replicates of the worst user, and the epsilon of pure DP; null where there is none."""
-    paid = ledger.worst_record(users=users)
-    mu, pure = accounted_mu(tuple(paid.items())), account(paid)
-    return {
-        "user_mu": mu if is_private and np.isfinite(mu) else None,
-        "user_pure": pure.epsilon if isinstance(pure, PureDP) else None,
-    }
+def _paid(ledger: LiveLedger, users: Participation | None, *, is_private: bool) -> JsonObject:
+    """Mu over all replicates of the worst record, or user, and the epsilon of pure DP; null where there is none."""
+    worst = ledger.worst_record(users=users)
+    # Where nothing is claimed, what lies in the ledger says nothing: exact values may decide beside it.
+    mu, pure = accounted_mu(tuple(worst.items())) if is_private else np.inf, account(worst)
+    return {"mu": mu if np.isfinite(mu) else None, "pure": pure.epsilon if isinstance(pure, PureDP) else None}
 
 
 def _noise(block: Block) -> NoiseSource:

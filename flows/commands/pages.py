@@ -24,7 +24,8 @@ def ui(
 ) -> None:
     """Open MLflow's pages on this machine (loopback only), and print where each suite is compared."""
     with failures(debug):
-        from bandana.flows.servers.loopback import HOST
+        from bandana.flows.servers.loopback import HOST, why_unusable
+        from bandana.flows.texts.mistakes import SpecError
 
         folder = open_data(data)
         folder.prepare()
@@ -36,7 +37,12 @@ def ui(
             typer.echo(f"The runs are on the server {tracker.address.shown}. Open:")
             echo(*links)
             return
-        _need_free(port)
+        if reason := why_unusable(port):
+            other = port + 1 if 1024 <= port < 65535 else 5001
+            raise SpecError(
+                f"--port: {port} on {HOST} cannot be used ({reason}); close what listens there, "
+                f"or choose another one, such as --port {other}"
+            )
         typer.echo("MLflow starts; this takes up to a minute. Then open (Ctrl+C ends it):")
         echo(*links)
         sys.stdout.flush()
@@ -55,15 +61,3 @@ def _links(folder: DataFolder, tracker: Tracker, base: str) -> list[str]:
         except TrackingError as error:
             lines.append(f"  {suite}: {error}")
     return lines or ["  no suite has run yet: `bandana demo` runs one"]
-
-
-def _need_free(port: int) -> None:
-    """Refuses a port that somebody listens on, or that is not for ordinary users: MLflow would say so a minute later."""
-    from bandana.flows.servers.loopback import HOST, why_unusable
-    from bandana.flows.texts.mistakes import SpecError
-
-    if reason := why_unusable(port):
-        raise SpecError(
-            f"--port: {port} on {HOST} cannot be used ({reason}); close what listens there, "
-            f"or choose another one, such as --port {port + 1 if 1024 <= port < 65535 else 5001}"
-        )

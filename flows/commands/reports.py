@@ -11,7 +11,7 @@ import typer
 from bandana.flows.annex import plugged
 from bandana.flows.commands.failures import failures
 from bandana.flows.commands.options import WIDTH, Anonymous, AsJson, Data, Debug, console, echo, echo_files, open_data
-from bandana.flows.commands.suites import run_file, suites_of
+from bandana.flows.commands.suites import read, run_spec, suites_of
 from bandana.flows.folder.settings import DataFolder
 
 
@@ -34,21 +34,19 @@ def report(
 ) -> None:  # fmt: skip
     """Render the report again from what is stored, show what changed between two runs, or draft a registry entry."""
     with failures(debug):
+        from bandana.flows.texts.mistakes import SpecError
+
         if compare is not None:
             if spec is not None:
-                from bandana.flows.texts.mistakes import SpecError
-
                 raise SpecError(f"{spec}: --compare takes two runs and no spec")
             if registry:
-                from bandana.flows.texts.mistakes import SpecError
-
                 raise SpecError("--registry: is of one run; leave out --compare")
             _compare(*compare, open_data(data), as_json=as_json)
             return
         if registry:
             _write("registry", spec, open_data(data), as_json=as_json)
             return
-        run_file(spec or _last_spec(open_data(data)), data, ["report"], as_json=as_json)
+        run_spec(read(spec or _last_spec(open_data(data))), data, ["report"], as_json=as_json)
 
 
 def _compare(before: str, after: str, folder: DataFolder, *, as_json: bool) -> None:

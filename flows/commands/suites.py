@@ -65,9 +65,9 @@ def demo(
         from bandana.flows.spec.spec import parse_spec
 
         text = resources.files("bandana.flows").joinpath("demo.yaml").read_text(encoding="utf-8")
-        spec, how = parse_spec(text, "demo.yaml", Path.cwd()), resources_of(executor, workers)
-        steps = ["benchmark", "audit", "report"]
-        _run(spec, text, "demo.yaml", data, steps, how, dry_run=dry_run, is_agreed=True, as_json=as_json)
+        given = parse_spec(text, "demo.yaml", Path.cwd()), text, "demo.yaml"
+        steps, how = ["benchmark", "audit", "report"], resources_of(executor, workers)
+        run_spec(given, data, steps, how, dry_run=dry_run, is_agreed=True, as_json=as_json)
 
 
 def run(
@@ -88,7 +88,7 @@ def run(
     with failures(debug):
         steps = ["benchmark", *(["audit"] if audit else []), "report"]
         how = resources_of(executor, workers, dask_address, insecure)
-        run_file(spec, data, steps, how, dry_run=dry_run, is_agreed=yes, as_json=as_json)
+        run_spec(read(spec), data, steps, how, dry_run=dry_run, is_agreed=yes, as_json=as_json)
 
 
 def tune(
@@ -144,21 +144,11 @@ def check(spec: SpecPath, as_json: AsJson = False, data: Data = None, debug: Deb
             typer.echo(f"{spec}: correct")
 
 
-def run_file(
-    path: Path,
-    data: Path | None,
-    steps: list[str],
-    resources: Resources | None = None,
-    *,
-    dry_run: bool = False,
-    is_agreed: bool = False,
-    as_json: bool = False,
-) -> None:
-    """Reads a spec and runs the steps on it."""
+def read(path: Path) -> tuple[Spec, str, str]:
+    """The spec in a file, its text, and how mistakes name it."""
     from bandana.flows.spec.spec import load_spec
 
-    spec, text = load_spec(path), path.read_text(encoding="utf-8")
-    _run(spec, text, str(path), data, steps, resources, dry_run=dry_run, is_agreed=is_agreed, as_json=as_json)
+    return load_spec(path), path.read_text(encoding="utf-8"), str(path)
 
 
 def resources_of(
@@ -174,23 +164,22 @@ def resources_of(
     return chosen
 
 
-def _run(
-    spec: Spec,
-    text: str,
-    source: str,
+def run_spec(
+    given: tuple[Spec, str, str],
     data: Path | None,
     steps: list[str],
-    resources: Resources | None,
+    resources: Resources | None = None,
     *,
-    dry_run: bool,
-    is_agreed: bool,
-    as_json: bool,
+    dry_run: bool = False,
+    is_agreed: bool = False,
+    as_json: bool = False,
 ) -> None:
-    """Checks the spec's data and audits, runs the steps, and says where everything lies."""
+    """Checks the data and audits of a spec, see `read`, runs the steps, and says where everything lies."""
     from bandana.flows.plan.cell_checks import check_cells
     from bandana.flows.plan.plan import Plan
     from bandana.flows.texts.mistakes import SpecError
 
+    spec, text, source = given
     plan = Plan.of(spec, data_root(data))
     check_cells(plan.cells)
     if steps[0] == "audit" and not plan.private:
@@ -316,12 +305,9 @@ def _say_what_was_done(done: JsonObject, data: Path | None) -> None:
     if program.name == "__main__.py":
         command = "python -m bandana"
     else:
-        command = "bandana" if _on_path(program) else shlex.quote(str(program))
+        is_on_path = str(program.parent) in os.environ.get("PATH", "").split(os.pathsep)
+        command = "bandana" if is_on_path else shlex.quote(str(program))
     typer.echo(f"Compare the runs in MLflow:  {command} ui{option}")
-
-
-def _on_path(program: Path) -> bool:
-    return str(program.parent) in os.environ.get("PATH", "").split(os.pathsep)
 
 
 def suites_of(folder: DataFolder) -> list[str]:

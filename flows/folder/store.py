@@ -140,14 +140,11 @@ class Store:
         text = np.frombuffer(canonical(description).encode(), dtype=np.uint8)
         np.savez(buffer, allow_pickle=False, description=text, **arrays)
         path = self.path(kind, key)
-        write_first(path, _sealed(buffer.getvalue()), lambda _: self._read(kind, key) is not None)
+        # The SHA-256 of all bytes before is the comment of the zip archive, which readers of archives pass over.
+        content = buffer.getvalue()[:-2] + _DIGITS.to_bytes(2, "little")
+        sealed = content + hashlib.sha256(content).hexdigest().encode()
+        write_first(path, sealed, lambda _: self._read(kind, key) is not None)
         return path
-
-
-def _sealed(archive: bytes) -> bytes:
-    """A zip archive with the SHA-256 of all bytes before as its comment, which readers of archives pass over."""
-    content = archive[:-2] + _DIGITS.to_bytes(2, "little")
-    return content + hashlib.sha256(content).hexdigest().encode()
 
 
 def _is_whole(content: bytes) -> bool:

@@ -116,8 +116,11 @@ class Code:
         """Closure of all that the roots depend on."""
         key = frozenset(roots)
         if key not in self._closures:
-            for root in key:
-                self._adopt(root.module)
+            for name, _ in key:  # a root may be defined outside our packages, such as in a user's file
+                if self._package_of(name) is None and self._modules.get(name) is None:
+                    file = getattr(sys.modules.get(name), "__file__", None)
+                    if file is not None and file.endswith(".py"):
+                        self._modules[name] = _parsed(name, Path(file).read_bytes(), is_package=False)
             was_on = gc.isenabled()
             gc.disable()  # a tree is no garbage: collecting meanwhile takes three times as long
             try:
@@ -130,20 +133,14 @@ class Code:
     def module(self, name: str) -> _Module | None:
         """A module of ours, or of a root outside; None where it is neither, or is no Python file."""
         if name not in self._modules:
-            path = self._path(name)
-            is_package = path is not None and path.name == "__init__.py"
-            self._modules[name] = None if path is None else _parsed(name, path.read_bytes(), is_package)
+            self._modules[name] = None
+            if (package := self._package_of(name)) is not None:
+                place = self._places[package].joinpath(*name.split(".")[package.count(".") + 1 :])
+                for path in (place / "__init__.py", place.with_name(f"{place.name}.py")):
+                    if path.is_file():
+                        self._modules[name] = _parsed(name, path.read_bytes(), path.name == "__init__.py")
+                        break
         return self._modules[name]
-
-    def _path(self, name: str) -> Path | None:
-        package = self._package_of(name)
-        if package is None:
-            return None
-        place = self._places[package].joinpath(*name.split(".")[package.count(".") + 1 :])
-        for path in (place / "__init__.py", place.with_name(f"{place.name}.py")):
-            if path.is_file():
-                return path
-        return None
 
     def _package_of(self, name: str) -> str | None:
         """The package of ours in which a module lies; None where it is not ours."""
@@ -163,13 +160,6 @@ class Code:
             paths = sorted(self._places[top].rglob("*.*"))
             self._data[top] = {path.name: path for path in paths if path.suffix != ".py" and "__pycache__" not in path.parts}
         return self._data[top]
-
-    def _adopt(self, name: str) -> None:
-        """Takes in a module of a root that is defined outside our packages, such as a user's file."""
-        if self._package_of(name) is None and self._modules.get(name) is None:
-            file = getattr(sys.modules.get(name), "__file__", None)
-            if file is not None and file.endswith(".py"):
-                self._modules[name] = _parsed(name, Path(file).read_bytes(), is_package=False)
 
 
 def roots_of(value: Any) -> Iterator[Name]:

@@ -84,7 +84,10 @@ def own_files(path: Path) -> OwnFiles:
                 waiting += [each for each in files if each not in modules]
                 modules |= files
             elif top and top not in sys.stdlib_module_names:
-                parts[f"library {top}"] = _minor_version(top)
+                # What is loaded in this process plays no part, so all workers agree.
+                packages = _installed().get(top)
+                minor = ".".join(version(packages[0]).split(".")[:2]) if packages else "not installed"
+                parts[f"library {top}"] = minor
         late += [Late(place, line, name.module) for line, name in _inside_functions(tree, package) if
                  is_local(folder, name.module.partition(".")[0])]  # fmt: skip
     return OwnFiles(modules, parts, frozenset(uses), tuple(late))
@@ -120,9 +123,3 @@ def _inside_functions(tree: ast.Module, package: str) -> Iterator[tuple[int, Nam
 @cache
 def _installed() -> Mapping[str, list[str]]:
     return packages_distributions()
-
-
-def _minor_version(top: str) -> str:
-    """The minor version of an installed package: what is loaded in this process plays no part, so all workers agree."""
-    packages = _installed().get(top)
-    return ".".join(version(packages[0]).split(".")[:2]) if packages else "not installed"

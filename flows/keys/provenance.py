@@ -14,9 +14,9 @@ import time
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from functools import cache
-from typing import Annotated, Literal
+from typing import Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 from bandana.audits import documents
 from bandana.audits.documents.provenance import Maker, NotRecorded, ReportProvenance
@@ -34,51 +34,6 @@ _TIMES: tuple[Literal["began", "ended"], ...] = ("began", "ended")
 _RECORDS = TypeAdapter(Record)
 
 
-def _with_offset(time: str) -> str:
-    if datetime.fromisoformat(time).tzinfo is None:
-        raise ValueError("a time needs an offset")
-    return time
-
-
-_Time = Annotated[str, AfterValidator(_with_offset)]
-
-
-class Provenance(BaseModel):
-    """Provenance of one result.
-
-    Attributes:
-      began: when the computation began, ISO 8601 in UTC.
-      ended: when it ended, by a clock that does not jump: never before `began`.
-      versions: name -> version of the software that makes numbers.
-      system: operating system, machine and C library.
-      processor: model name.
-      target: processor type that Numba compiles for.
-      features: instruction sets that NumPy uses.
-      blas: libraries, each with the kernel and the number of threads that it uses.
-      sources: SHA-256 over the sources of the package.
-      commit: of the sources; None where they are in no git checkout.
-      is_clean: whether the sources are those of the commit; None without one.
-      user: as the operating system names them; None where that is left out.
-      host: name of the machine; None where that is left out.
-    """
-
-    model_config = ConfigDict(frozen=True, strict=True)
-
-    began: _Time
-    ended: _Time
-    versions: Annotated[dict[str, str], AfterValidator(lambda found: dict(sorted(found.items())))]
-    system: str
-    processor: str
-    target: str
-    features: list[str]
-    blas: list[machine.Blas]
-    sources: str
-    commit: str | None = None
-    is_clean: bool | None = None
-    user: str | None = None
-    host: str | None = None
-
-
 class Making:
     """One computation, from the moment at which this object is made until `record` is called."""
 
@@ -88,24 +43,27 @@ class Making:
         checkout.checkout()
 
     def record(self, *, is_anonymous: bool) -> dict[str, object]:
-        """The provenance of what was computed since; an anonymous one leaves out user and host."""
+        """The provenance of what was computed since, as a `Record`; an anonymous one leaves out user and host.
+
+        Times are in UTC; `ended` is by a clock that does not jump, and never before `began`.
+        """
         ended = self._began + timedelta(seconds=time.monotonic() - self._clock)
         code = checkout.checkout()
-        return Provenance(
-            began=self._began.isoformat(timespec="milliseconds"),
-            ended=ended.isoformat(timespec="milliseconds"),
-            versions=_versions(),
-            system=machine.system(),
-            processor=machine.processor(),
-            target=machine.target(),
-            features=list(machine.features()),
-            blas=list(machine.blas()),
-            sources=checkout.sources(),
-            commit=None if code is None else code.commit,
-            is_clean=None if code is None else code.is_clean,
-            user=None if is_anonymous else user(),
-            host=None if is_anonymous else socket.gethostname(),
-        ).model_dump()
+        return {
+            "began": self._began.isoformat(timespec="milliseconds"),
+            "ended": ended.isoformat(timespec="milliseconds"),
+            "versions": dict(sorted(_versions().items())),
+            "system": machine.system(),
+            "processor": machine.processor(),
+            "target": machine.target(),
+            "features": list(machine.features()),
+            "blas": [each.model_dump() for each in machine.blas()],
+            "sources": checkout.sources(),
+            "commit": None if code is None else code.commit,
+            "is_clean": None if code is None else code.is_clean,
+            "user": None if is_anonymous else user(),
+            "host": None if is_anonymous else socket.gethostname(),
+        }
 
 
 def user() -> str:
@@ -123,10 +81,14 @@ def _versions() -> dict[str, str]:
 
 def read(stored: object) -> Record | None:
     """A stored provenance, in one order whatever the file's is; None where nothing that can be read was recorded."""
-    try:
-        return _RECORDS.validate_python(Provenance.model_validate(stored).model_dump())
-    except ValidationError:
+    if not isinstance(stored, dict):
         return None
+    try:
+        record = _RECORDS.validate_python({name: stored.get(name) for name in Record.__annotations__}, strict=True)
+        has_offsets = all(datetime.fromisoformat(record[name]).tzinfo is not None for name in _TIMES)
+    except ValueError:
+        return None
+    return {**record, "versions": dict(sorted(record["versions"].items()))} if has_offsets else None
 
 
 def shown(stored: object, *, is_anonymous: bool) -> Record | None:

@@ -45,7 +45,6 @@ class OwnAlgorithmSpec(Labelled):
     )
 
     _code: OwnObject = PrivateAttr()
-    _where: str = PrivateAttr("")
 
     @field_validator("file")
     @classmethod
@@ -84,15 +83,6 @@ class OwnAlgorithmSpec(Labelled):
     def code(self) -> OwnObject:
         """The object in its file, which every process loads for itself."""
         return self._code
-
-    @property
-    def where(self) -> str:
-        """File and line of the spec that mistakes are reported under; empty where it came from no file."""
-        return self._where
-
-    def noted(self, where: str) -> None:
-        """Remembers file and line of the spec."""
-        self._where = where
 
     def entries(self) -> list[Entry]:
         """The one line that a catalog would have of it."""

@@ -200,7 +200,9 @@ class OwnObject(Loadable):
                     _LOADED[key] = _executed(self.path, files)
             module = _LOADED[key]
         if not hasattr(module, self.name):
-            known = [name for name, value in vars(module).items() if _is_own(name, value, module)]
+            things = {name: thing for name, thing in vars(module).items() if not isinstance(thing, ModuleType)}
+            whose = {name: getattr(thing, "__module__", module.__name__) for name, thing in things.items()}
+            known = [name for name in things if whose[name] == module.__name__ and not name.startswith("_")]
             raise OwnCodeError(f"{self.path.name} defines no {self.name!r}; it defines {', '.join(known) or 'nothing'}")
         return getattr(module, self.name)
 
@@ -270,12 +272,6 @@ def blamed_on(path: Path | None, *passed: type[Exception]) -> Iterator[None]:
         where = f"{Path(own[-1].filename).name}:{own[-1].lineno}" if own else str(path and path.name)
         words = f": {error}" if str(error) else ""
         raise OwnCodeError(f"{where}: {type(error).__name__}{words}") from error
-
-
-def _is_own(name: str, value: object, module: ModuleType) -> bool:
-    """True if a name of a module is none of its imports."""
-    is_public = not name.startswith("_") and not isinstance(value, ModuleType)
-    return is_public and getattr(value, "__module__", module.__name__) == module.__name__
 
 
 class _Beside(MetaPathFinder):

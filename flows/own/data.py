@@ -107,11 +107,11 @@ def pinned(spec: Pinned, root: Path, *, makes_secret: bool = True) -> Pinned:
 
 def bound(item: Bound, place: Path, *, makes_secret: bool) -> Bound:
     """The item, bound to the present content of its file; see `pinned`. `place` is where the data folder's secret lies."""
-    is_without_secret = not makes_secret and not _is_public(item) and not os.path.exists(place)
+    is_without_secret = not makes_secret and not item.shows_values and not os.path.exists(place)
     if is_without_secret or (item.pin is not None and item.pin.secret == place):
         return item
     held = _read(item)
-    secret = b"" if _is_public(item) else _secret_of(place, is_made=True)
+    secret = b"" if item.shows_values else _secret_of(place, is_made=True)
     pinned = item.with_pin(Pin(_digest(item, held.content, secret), place))
     assert pinned.pin is not None
     _hold(item.path, pinned.pin, held)
@@ -157,17 +157,13 @@ def check_unchanged(item: OwnFile) -> None:
 
 def _check(item: OwnFile, content: bytes) -> None:
     assert item.pin is not None
-    secret = b"" if _is_public(item) else _secret_of(item.pin.secret, is_made=False)
+    secret = b"" if item.shows_values else _secret_of(item.pin.secret, is_made=False)
     if not hmac.compare_digest(_digest(item, content, secret), item.pin.digest):
         raise SpecError(f"environment.path: {item.path} changed while the run played it; run again")
 
 
-def _is_public(item: OwnFile) -> bool:
-    return item.shows_values
-
-
 def _digest(item: OwnFile, content: bytes, secret: bytes) -> str:
-    return content_key(content.hex()) if _is_public(item) else hmac.new(secret, content, sha256).hexdigest()
+    return content_key(content.hex()) if item.shows_values else hmac.new(secret, content, sha256).hexdigest()
 
 
 def _read(item: OwnFile) -> _Held:
@@ -208,11 +204,7 @@ def _passing_secret() -> bytes:
 
 
 def _secret_of(place: Path, *, is_made: bool) -> bytes:
-    """The data folder's secret; made once, by whoever comes first.
-
-    Raises:
-      SpecError: the file is damaged, or missing where it must not be.
-    """
+    """The data folder's secret; made once, by whoever comes first."""
     if is_made and not place.exists():
         _make(place)
     for pause in (0.01, 0.1, 1.0, 0.0):

@@ -92,12 +92,7 @@ def check_own(item: OwnAlgorithmSpec, cells: Sequence[Cell]) -> None:
 
 
 def _check_protocol(item: OwnAlgorithmSpec, cell: Cell) -> None:
-    """Watches what a user's file makes for a cell play what audits replay.
-
-    Raises:
-      SpecError: it cannot be built for this environment, breaks the protocol, or makes a claim that its releases are not
-        made for.
-    """
+    """Watches what a user's file makes for a cell play what audits replay."""
     environment, seed = cell.environment, cell.spec.seed
     table, field = environment.audit_table(), "file"
 

@@ -11,6 +11,7 @@ from bandana.algorithms.claim import for_users
 from bandana.algorithms.entry import Claim, Entry, RegretBound, Settings
 from bandana.algorithms.lower_bounds.selection import lower_bound
 from bandana.algorithms.protocol import Algorithm, IntArray
+from bandana.flows.keys.identity import key_of
 from bandana.flows.plan import keys
 from bandana.flows.plan.roles import Role
 from bandana.flows.plan.seeds import COINS, REWARDS
@@ -58,7 +59,8 @@ class Cell:
         parts = [self.entry.label, self.settings.calibration or ""]
         parts += [f"{short}={shown[name]:g}" for name, short in _LEVELS.items() if name in self.settings.level()]
         parts.append("per user" if self.promised is not None else "")
-        parts += [f"{name.removeprefix('privacy_')}={_text(shown[name])}" for name in shown if name in self.varied]
+        varied = {name.removeprefix("privacy_"): value for name, value in shown.items() if name in self.varied}
+        parts += [f"{name}={value if isinstance(value, str) else format(value, 'g')}" for name, value in varied.items()]
         parts.append("without noise" if self.role is Role.TWIN else "")
         parts.append(f"on {self.environment.label}" if len(self.spec.environment) > 1 else "")
         return " ".join(part for part in parts if part)
@@ -144,7 +146,11 @@ class Cell:
     @cached_property
     def key(self) -> str:
         """The cell's identity as an MLflow run, which holds its benchmark and its audit."""
-        return keys.cell_key(self)
+        facts = {**keys.identity_of(self), "suite": self.spec.name, "label": self.environment.label,
+                 "horizon": self.spec.horizon, "replications": self.spec.replications,
+                 "audit": self.audit.model_dump(mode="json"), **keys.stated(self)}  # fmt: skip
+        audit = keys.audit_code(self) if self.is_private else None
+        return key_of(facts, {"blocks": keys.block_code(self), "audit": audit})
 
     def blocks(self) -> list[Block]:
         """Fixed-size blocks of replicates; more replications add blocks and change none."""
@@ -168,7 +174,7 @@ class Block:
     @property
     def key(self) -> str:
         """Content key of the block's result."""
-        return keys.block_key(self)
+        return key_of(keys.block_facts(self), keys.block_code(self.cell))
 
     @property
     def noise_seed(self) -> np.random.SeedSequence:
@@ -184,7 +190,3 @@ class Block:
     def coin_seed(self) -> np.random.SeedSequence:
         """Seed of the public coins, the same for all cells on an environment: names of actions, and policies' own coins."""
         return keys.shared_seed(self, COINS)
-
-
-def _text(value: str | float) -> str:
-    return value if isinstance(value, str) else f"{value:g}"

@@ -50,23 +50,10 @@ def audit_code(cell: Cell) -> MadeBy:
     return identity.made_by(made_by.audit_roots(cell))
 
 
-def cell_key(cell: Cell) -> str:
-    """Key of the cell's run in MLflow, which holds its benchmark and its audit."""
-    facts = {**identity_of(cell), "suite": cell.spec.name, "label": cell.environment.label,
-             "horizon": cell.spec.horizon, "replications": cell.spec.replications,
-             "audit": cell.audit.model_dump(mode="json"), **stated(cell)}  # fmt: skip
-    return identity.key_of(facts, {"blocks": block_code(cell), "audit": audit_code(cell) if cell.is_private else None})
-
-
 def block_facts(block: Block) -> JsonObject:
     """Everything that was asked for."""
     horizon = block.cell.spec.horizon
     return {**identity_of(block.cell), "horizon": horizon, "block": block.index, "n_reps": block.n_reps}
-
-
-def block_key(block: Block) -> str:
-    """Key of the block's result."""
-    return identity.key_of(block_facts(block), block_code(block.cell))
 
 
 def noise_seed(block: Block) -> np.random.SeedSequence:

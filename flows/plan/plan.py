@@ -21,7 +21,7 @@ from bandana.flows.problems.facts import problem_of
 from bandana.flows.problems.kinds import environments_of
 from bandana.flows.spec.algorithms import AlgorithmSpec
 from bandana.flows.spec.every import EverySpec
-from bandana.flows.spec.spec import AnyAlgorithm, Spec
+from bandana.flows.spec.spec import Spec
 from bandana.flows.texts.mistakes import SpecError
 from bandana.privacy_core import Guarantee, Participation
 
@@ -55,7 +55,9 @@ class Plan(BaseModel):
         plan = cls(spec=spec if root is None else pinned(spec, root, makes_secret=False))
         plan._environments = tuple(environments_of(plan.spec))
         plan._cells = tuple(_listed(plan.spec, plan.environments))
-        plan._played = (*plan.cells, *_twins(plan.spec, plan.cells), *_references(plan.spec, plan.environments))
+        private = [cell for cell in plan.cells if plan.spec.twins and cell.is_private and not _is_booked(cell)]
+        twins = [replace(cell, role=Role.TWIN) for cell in private]
+        plan._played = (*plan.cells, *twins, *_references(plan.spec, plan.environments))
         check_files(plan.played)
         return plan
 
@@ -107,7 +109,8 @@ def _listed(spec: Spec, environments: Sequence[Environment[EnvironmentFields]]) 
     for environment in environments:
         environment.check()
         for place, item in enumerate(spec.algorithms):
-            for entry in _entries_on(environment, item, listed):
+            # Those that do not fit were refused with the spec.
+            for entry in item.entries_on(environment, listed) if isinstance(item, EverySpec) else item.entries():
                 seen = environment.seen_by(entry)
                 if seen is not environment:
                     seen.check()
@@ -143,17 +146,8 @@ def _listed(spec: Spec, environments: Sequence[Environment[EnvironmentFields]]) 
     return cells
 
 
-def _entries_on(environment: Environment[EnvironmentFields], item: AnyAlgorithm, listed: Sequence[str]) -> list[Entry]:
-    """The entries that an item of `algorithms` plays on an environment; those that do not fit were refused with the spec."""
-    return item.entries_on(environment, listed) if isinstance(item, EverySpec) else item.entries()
-
-
 def _users_of(place: int, item: object, entry: Entry, environment: Environment[EnvironmentFields]) -> Participation | None:
-    """Records that may be one user's, where the promise is to all of them; None where it is to one record.
-
-    Raises:
-      SpecError: the environment does not say how many records a user may have, or has a budget book.
-    """
+    """Records that may be one user's, where the promise is to all of them; None where it is to one record."""
     is_every = isinstance(item, EverySpec)
     declared = item if is_every else getattr(item, "privacy", None)
     if getattr(declared, "level", "record") == "record" or not entry.is_private:
@@ -187,11 +181,6 @@ def _with_tuned(cell: Cell, value_of: Callable[[str], float] | None) -> Cell:
     if value_of is None or tuning is None or tuning.parameter not in cell.entry.parameters:
         return cell
     return replace(cell, settings=cell.settings.with_parameters(**{tuning.parameter: value_of(cell.name)}))
-
-
-def _twins(spec: Spec, cells: Sequence[Cell]) -> list[Cell]:
-    """The private cells again, without noise."""
-    return [replace(cell, role=Role.TWIN) for cell in cells if spec.twins and cell.is_private and not _is_booked(cell)]
 
 
 def _is_booked(cell: Cell) -> bool:

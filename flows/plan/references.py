@@ -34,6 +34,10 @@ _NO_EXPLORATION = 1e-9
 _LOOKS = 2000
 """Number of times greedy play looks at what it learned, at most, where an algorithm need not do so in every round."""
 _KINDS = tuple(_EXPLORERS)
+_CLAIMS = {
+    UNIFORM: "none: every action with the same probability, whatever was learned",
+    CONSTANT: "none: the one action that does best if it is always played",
+}
 
 
 def references_of(names: tuple[str, ...], problem: Problem) -> list[tuple[Entry, Settings]]:
@@ -43,8 +47,11 @@ def references_of(names: tuple[str, ...], problem: Problem) -> list[tuple[Entry,
       names: policies whose expected regret is computed.
       problem: what is played on; there is no greedy row where its algorithm has no features for the kernel.
     """
-    pairs = [(_expected(name), Settings(problem, {})) for name in names]
-    greedy = greedy_on(problem)
+    expected = [
+        Entry(name, FAMILY, "none", None, (), _CLAIMS[name], "expected regret, computed", _is_not_played, plays_on=_KINDS)
+        for name in names
+    ]
+    pairs, greedy = [(entry, Settings(problem, {})) for entry in expected], greedy_on(problem)
     return pairs if greedy is None else [*pairs, greedy]
 
 
@@ -73,14 +80,6 @@ def _without_exploration(
     build: Callable[[Settings], Algorithm], parameters: tuple[tuple[str, Value], ...], settings: Settings
 ) -> Algorithm:
     return build(settings.with_parameters(**dict(parameters)))
-
-
-def _expected(name: str) -> Entry:
-    claims = {
-        UNIFORM: "none: every action with the same probability, whatever was learned",
-        CONSTANT: "none: the one action that does best if it is always played",
-    }
-    return Entry(name, FAMILY, "none", None, (), claims[name], "expected regret, computed", _is_not_played, plays_on=_KINDS)
 
 
 def _is_not_played(settings: Settings) -> Algorithm:

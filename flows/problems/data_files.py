@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Field, PrivateAttr, model_validator
 from bandana.flows.own import data as own_data
 from bandana.flows.own.data import Pin
 from bandana.flows.problems.environment import Environment, EnvironmentFields, Item
-from bandana.flows.texts.fields import distinct
+from bandana.flows.texts.fields import distinct, ordered
 from bandana.privacy_core import Interval
 
 
@@ -60,11 +60,7 @@ class DataFileSpec(EnvironmentFields):
         """The same, bound to the present content of its file."""
         return own_data.bound(self, secret, makes_secret=makes_secret)
 
-    @model_validator(mode="after")
-    def _ordered(self) -> Self:
-        if not self.low < self.high:
-            raise ValueError(f"low must be below high, got low = {self.low}, high = {self.high}")
-        return self
+    _is_ordered = model_validator(mode="after")(ordered)
 
 
 class DataFile(Environment[Item]):

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 
 import numpy as np
-from pydantic import Field, PrivateAttr, model_validator
+from pydantic import Field, model_validator
 
 from bandana.algorithms.coins import Coins
 from bandana.algorithms.entry import Entry, Settings
@@ -46,7 +46,6 @@ class EnvironmentFields(Labelled):
     )
     if TYPE_CHECKING:
         kind: str
-    _where: str = PrivateAttr("")
 
     @model_validator(mode="after")
     def _visits(self) -> Self:
@@ -60,15 +59,6 @@ class EnvironmentFields(Labelled):
     def users(self) -> Participation | None:
         """Records that may be one user's; None where nothing is declared."""
         return None if self.visits_per_user is None else Participation(self.visits_per_user, self.visits_apart)
-
-    @property
-    def where(self) -> str:
-        """File and line of the spec that mistakes are reported under; empty where it came from no file."""
-        return self._where
-
-    def noted(self, where: str) -> None:
-        """Remembers file and line of the spec."""
-        self._where = where
 
     @property
     def code_reference(self) -> str | None:
@@ -170,6 +160,8 @@ class Environment(ABC, Generic[Item]):
     is_bernoulli = False
     references: tuple[str, ...] = (UNIFORM,)
     """Names of what `reference_gaps` finds."""
+    limited_by = ""
+    """Words for the part of it that limits `most_users`; empty: its label."""
 
     def __init__(self, setting: Setting, item: Item) -> None:
         self.setting, self.item = setting, item
@@ -352,10 +344,7 @@ class Environment(ABC, Generic[Item]):
             if self.has_arms and value < least:
                 raise SpecError(f"{name}: must be at least {least} for {self.n_actions} arms, got {value}")
             if (most := self.most_users.get(name)) is not None and value > most:
-                raise SpecError(f"{name}: {self._whose(name)} has {most} users, got {value}")
-
-    def _whose(self, name: str) -> str:
-        return self.label
+                raise SpecError(f"{name}: {self.limited_by or self.label} has {most} users, got {value}")
 
     def describe(self) -> Any:
         """Description of the environment for the report."""

@@ -73,6 +73,7 @@ class ThorntonSpec(EnvironmentFields):
 
 class _Thornton(Environment[ThorntonSpec]):
     is_bernoulli = True
+    limited_by = "the smallest arm of thornton_hiv"
     names = ARM_NAMES
 
     @property
@@ -88,9 +89,6 @@ class _Thornton(Environment[ThorntonSpec]):
     @property
     def most_users(self) -> dict[str, int]:
         return {"audit.rounds": min(len(group) for group in thornton_hiv())}
-
-    def _whose(self, name: str) -> str:
-        return "the smallest arm of thornton_hiv"
 
     def about(self) -> tuple[str, str, str]:
         n = sum(len(group) for group in thornton_hiv())
@@ -151,6 +149,8 @@ class TableSpec(DataFileSpec):
 
 
 class _Table(DataFile[TableSpec]):
+    limited_by = "the table"
+
     @cached_property
     def _read(self) -> tuple[RewardTable, str]:
         """Table that is played, and the digest of the bytes that it was read from."""
@@ -215,9 +215,6 @@ class _Table(DataFile[TableSpec]):
         n = self.table.n_users
         return {"horizon": n, **({"audit.rounds": n} if self.shows("values") else {})}
 
-    def _whose(self, name: str) -> str:
-        return "the table"
-
     def about(self) -> tuple[str, str, str]:
         text = "A table of potential rewards, one user a row."
         if self.item.user is not None:
@@ -276,7 +273,8 @@ def _rewards(table: TableSpec, rows: Iterator[list[str]]) -> tuple[tuple[str, ..
     visits, line, width, low, high = _Visits(table), 1, len(names) + (owner is not None), table.low, table.high
     for line, row in enumerate(rows, start=2):
         if len(row) != width:
-            raise SpecError(f"{where}:{line}: {len(row)} values where the header names {width} {_columns(owner)}")
+            what = "actions" if owner is None else "columns"
+            raise SpecError(f"{where}:{line}: {len(row)} values where the header names {width} {what}")
         if owner is not None and not visits.takes(row.pop(owner).strip(), line):
             continue
         try:
@@ -309,10 +307,6 @@ def _outside(table: TableSpec, names: Sequence[str], row: Sequence[str], line: i
     )
 
 
-def _columns(owner: int | None) -> str:
-    return "actions" if owner is None else "columns"
-
-
 def _taken_out(table: TableSpec, names: tuple[str, ...]) -> tuple[tuple[str, ...], int | None]:
     """The names of the actions, and which column says whose each row is."""
     if table.user is None:
@@ -336,11 +330,7 @@ class _Visits:
         self._last: dict[str, tuple[int, int]] = {}
 
     def takes(self, owner: str, line: int) -> bool:
-        """True if a row is played; one that the declaration does not allow is dropped, or refused.
-
-        Raises:
-          SpecError: the row has no user, or is not allowed; the message names the line, and nobody.
-        """
+        """True if a row is played; one that the declaration does not allow is dropped, or refused by its line alone."""
         table = self._table
         assert table.users is not None
         if not owner:

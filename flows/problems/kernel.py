@@ -115,9 +115,11 @@ class KernelSpec(EnvironmentFields, ABC):
 class _Kernel(Environment[Item]):
     """Users bring their actions as points of [-1, 1]^d, and a kernel is known."""
 
+    noun = "action"
+
     @property
     def names(self) -> tuple[str, ...]:
-        return tuple(f"action {a}" for a in range(self.item.actions))  # type: ignore[attr-defined]
+        return tuple(f"{self.noun} {a}" for a in range(self.item.actions))  # type: ignore[attr-defined]
 
     @property
     def _known(self) -> JsonObject:
@@ -384,17 +386,14 @@ class _Rkhs(Pooled[RkhsSpec]):
         return random_function(kernel, centers, of_weights, self.item.norm)(self.pool.points)
 
     def stream(self, seed: np.random.SeedSequence) -> PooledFunction:
-        values = self.values if self.item.functions == "one" else self._values_of_a_block(seed)
+        values = self.values
+        if self.item.functions == "each":  # a function of its own for each replication of a block
+            keys = (np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, key)) for key in (1, 2))
+            seeds = zip(*(key.spawn(self.setting.block_size) for key in keys), strict=True)
+            values = np.array([self._drawn_values(*pair) for pair in seeds])
         return PooledFunction(
             self.true_pool, values, self.setting.horizon, seed, self.reward_range, law=self.item.rewards, noise=self._noise
         )
-
-    def _values_of_a_block(self, seed: np.random.SeedSequence) -> FloatArray:
-        """(n_functions, contexts, actions): a function of its own for each replication of a block."""
-        n_functions = self.setting.block_size
-        keys = (np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, key)) for key in (1, 2))
-        seeds = zip(*(key.spawn(n_functions) for key in keys), strict=True)
-        return np.array([self._drawn_values(*pair) for pair in seeds])
 
     @cached_property
     def audit_pool(self) -> Pool:
@@ -465,10 +464,7 @@ class DiabetesSpec(KernelSpec):
 
 class _Diabetes(_Kernel[DiabetesSpec]):
     is_drawn = False
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return tuple(f"patient {a}" for a in range(self.item.actions))
+    noun = "patient"
 
     @cached_property
     def table(self) -> ContextTable:
@@ -495,6 +491,4 @@ class _Diabetes(_Kernel[DiabetesSpec]):
         return "diabetes", text, HINDSIGHT
 
 
-CLASSES: Classes = {
-    GapSpec: _Gap, RkhsSpec: _Rkhs, DiabetesSpec: _Diabetes,
-}  # fmt: skip
+CLASSES: Classes = {GapSpec: _Gap, RkhsSpec: _Rkhs, DiabetesSpec: _Diabetes}

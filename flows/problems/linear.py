@@ -29,7 +29,7 @@ from bandana.flows.problems.environment import (
     Item,
     Purpose,
 )
-from bandana.flows.texts.fields import Actions, Dimension
+from bandana.flows.texts.fields import Actions, Dimension, ordered
 from bandana.privacy_core import Interval
 
 _ROUNDING = 1e-12
@@ -46,11 +46,7 @@ class LinearFields(EnvironmentFields):
     low: float = Field(description="Least reward.")
     high: float = Field(description="Largest reward.")
 
-    @model_validator(mode="after")
-    def _ordered(self) -> LinearFields:
-        if not self.low < self.high:
-            raise ValueError(f"low must be below high, got low = {self.low}, high = {self.high}")
-        return self
+    _is_ordered = model_validator(mode="after")(ordered)
 
 
 class LinearSpec(LinearFields):
@@ -121,7 +117,7 @@ class _Linear(Environment[LinearSpec]):
             assert item.arms is not None
             assert item.dimension is not None
             features = random_arms(item.arms, item.dimension, self._seed(Purpose.FEATURES)).tolist()
-        theta = parameter_of(item, len(features[0]), 1.0, self._seed(Purpose.THETA))
+        theta = parameter_of(item.theta, len(features[0]), item.signal, self._seed(Purpose.THETA))
         return LinearArms(features, theta, self.setting.horizon, seed, rewards=item.rewards, reward_range=self.reward_range)
 
     def audit_table(self) -> RewardTable:
@@ -254,12 +250,12 @@ class _Digits(_Logged[DigitsSpec]):
         return "digits", text, HINDSIGHT
 
 
-def parameter_of(item: LinearFields, dimension: int, unit: float, seed: np.random.SeedSequence) -> FloatArray:
-    """(dimension,) theta: the given one, or one that is drawn with the norm `signal` times the unit."""
-    if item.theta is not None:
-        return np.asarray(item.theta)
+def parameter_of(given: list[float] | None, dimension: int, norm: float, seed: np.random.SeedSequence) -> FloatArray:
+    """(dimension,) theta: the given one, or one that is drawn with a norm."""
+    if given is not None:
+        return np.asarray(given)
     drawn = np.random.Generator(np.random.SFC64(seed)).standard_normal(dimension)
-    return np.asarray(item.signal * unit * drawn / np.linalg.norm(drawn))
+    return np.asarray(norm * drawn / np.linalg.norm(drawn))
 
 
 CLASSES: Classes = {LinearSpec: _Linear, RandhieSpec: _Randhie, DigitsSpec: _Digits}

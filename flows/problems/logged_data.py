@@ -160,11 +160,7 @@ class _Logged(DataFile[LoggedSpec]):
         return {POLICY: choices}
 
     def policy_values(self, blocks: Sequence[FloatArray]) -> dict[str, object]:
-        """Values of the final policies on the rounds that are held out, on average over all replications.
-
-        Args:
-          blocks: (n, n_actions) what `final_policy` found for each block.
-        """
+        """Values of the final policies, (n, n_actions) a block, on the rounds that are held out, over all replications."""
         if not blocks:
             return {}
         held, counts = self._halves[1], np.sum(blocks, axis=0)
@@ -177,10 +173,6 @@ class _Logged(DataFile[LoggedSpec]):
             "effective": effective(weights),
             "largest_weight": float(weights.max()),
         }
-
-    @property
-    def most_users(self) -> dict[str, int]:
-        return {}
 
     def check(self) -> None:
         self._read  # noqa: B018  (it refuses what does not fit)

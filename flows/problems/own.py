@@ -14,7 +14,7 @@ from bandana.algorithms.environments.contexts import sphere_table
 from bandana.algorithms.environments.mdp_instances import Instance, tabular
 from bandana.algorithms.environments.own_streams import BrokenStream, OwnArms, OwnContexts, check_repeatable
 from bandana.algorithms.environments.tables import RewardTable, random_table
-from bandana.algorithms.observers import ContextualRegretCurve, RegretCurve
+from bandana.algorithms.observers import ContextualRegretCurve
 from bandana.algorithms.problem import CONTEXTUAL, FINITE, LINEAR_MDP, Problem
 from bandana.algorithms.protocol import EpisodicStream, FloatArray, IntArray, Stream
 from bandana.flows.keys.content import content_key
@@ -64,11 +64,7 @@ class _MadeSpec(EpisodesSpec):
         return self
 
     def made(self, seed: np.random.SeedSequence, n_users: int) -> Any:
-        """Object that the class or function makes for one block of replicates.
-
-        Raises:
-          OwnCodeError: it raises an error, or needs what it is not given.
-        """
+        """Object that the class or function makes for one block of replicates."""
         return self._code.made(self.parameters, {"seed": seed, "n_users": n_users})
 
     @property
@@ -129,8 +125,16 @@ class PluginSpec(_MadeSpec):
         return (self.code.load(),)
 
 
-class _Made(Environment[_MadeSpec]):
-    """Common part of all of them."""
+class _OfCode(Environment[_MadeSpec]):
+    """An environment that a user's code makes."""
+
+    def facts(self) -> dict[str, object]:
+        """Where its file lies changes nothing; its code stands in the other half of a key."""
+        return super().facts() | ({"file": self.item.code.label} if "file" in type(self.item).model_fields else {})
+
+
+class _Made(_OfCode):
+    """Arms, and users who bring their actions."""
 
     @cached_property
     def shown(self) -> Any:
@@ -148,10 +152,6 @@ class _Made(Environment[_MadeSpec]):
     @property
     def reward_range(self) -> Interval:
         return self.shown.reward_range  # type: ignore[no-any-return]
-
-    def facts(self) -> dict[str, object]:
-        """Where its file lies changes nothing; its code stands in the other half of a key."""
-        return super().facts() | ({"file": self.item.code.label} if "file" in type(self.item).model_fields else {})
 
     def check(self) -> None:
         def watch() -> None:
@@ -186,9 +186,6 @@ class _MadeArms(_Made):
         super()._check_fixed(other)
         if not np.array_equal(other.means, self.means):
             raise BrokenStream("means must not depend on the seed: it is that of the rewards")
-
-    def regret(self, stream: Stream | EpisodicStream, grid: IntArray, n_reps: int) -> RegretCurve:
-        return RegretCurve(self.means, grid, n_reps)
 
     def audit_table(self) -> RewardTable:
         return random_table(self.setting.rounds, self.n_actions, self.reward_range, self.setting.seed)
@@ -232,7 +229,7 @@ class _MadeContexts(_Made):
         return self.label, text, CONTEXTUAL_PSEUDO
 
 
-class _MadeEpisodes(Episodes[_MadeSpec]):
+class _MadeEpisodes(_OfCode, Episodes[_MadeSpec]):
     @cached_property
     def instance(self) -> Instance:
         """The process; made once with a fixed seed, since its numbers are what regret is counted with."""
@@ -242,10 +239,6 @@ class _MadeEpisodes(Episodes[_MadeSpec]):
             return tabular(process.transitions, process.mean_rewards, getattr(process, "start", None), *names)
         except (AttributeError, ValueError) as error:
             raise SpecError(f"{self.item.where}environment: {self.label}: {error}") from error
-
-    def facts(self) -> dict[str, object]:
-        """Where its file lies changes nothing; its code stands in the other half of a key."""
-        return super().facts() | ({"file": self.item.code.label} if "file" in type(self.item).model_fields else {})
 
     @property
     def _origin(self) -> str:

@@ -14,7 +14,7 @@ from bandana.algorithms.environments.tables import RewardTable
 from bandana.algorithms.observers import DriftingRegretCurve
 from bandana.algorithms.protocol import EpisodicStream, FloatArray, IntArray, Stream
 from bandana.flows.problems.environment import CONSTANT, PSEUDO, UNIFORM, Environment, EnvironmentFields, Item, Purpose
-from bandana.flows.texts.fields import Positive
+from bandana.flows.texts.fields import Positive, ordered
 from bandana.privacy_core import Interval
 
 Chance = Annotated[float, Field(ge=0, le=1)]
@@ -34,11 +34,7 @@ class GaussianSpec(EnvironmentFields):
         """Number of arms."""
         return len(self.means)
 
-    @model_validator(mode="after")
-    def _ordered(self) -> GaussianSpec:
-        if not self.low < self.high:
-            raise ValueError(f"low must be below high, got low = {self.low}, high = {self.high}")
-        return self
+    _is_ordered = model_validator(mode="after")(ordered)
 
 
 class BetaSpec(EnvironmentFields):
@@ -95,12 +91,8 @@ class _Arms(Environment[Item]):
         """Arms that answer in the first `n_users` rounds."""
 
     @cached_property
-    def _means(self) -> FloatArray:
-        return self._arms(self.setting.horizon, np.random.SeedSequence(0)).means
-
-    @property
     def means(self) -> FloatArray:
-        return self._means
+        return self._arms(self.setting.horizon, np.random.SeedSequence(0)).means
 
     def audit_table(self) -> RewardTable:
         rounds = self.setting.rounds

@@ -105,13 +105,16 @@ class _Sphere(Contextual[Any]):
     @property
     def theta(self) -> FloatArray:
         """(d,) the parameter, the same for every seed of the rewards."""
-        return parameter_of(self.item, self.dimension, self.reward_range.width / 2, self._seed(Purpose.THETA))
+        return parameter_of(self.item.theta, self.dimension, self.norm, self._seed(Purpose.THETA))
+
+    @property
+    def norm(self) -> float:
+        """Norm of a parameter that is drawn."""
+        return float(self.item.signal * (self.reward_range.width / 2))
 
     def stream(self, seed: np.random.SeedSequence) -> SphereContexts:
         """Where actions are fixed, each replicate has its own."""
-        return SphereContexts(
-            self.theta, self.item.actions, self.setting.horizon, seed, self.link, is_fixed=self.is_fixed
-        )  # fmt: skip
+        return SphereContexts(self.theta, self.item.actions, self.setting.horizon, seed, self.link, is_fixed=self.is_fixed)
 
     def reference_gaps(self, stream: Any, n_reps: int) -> dict[str, FloatArray]:
         """Exact: which fresh actions are played makes no difference; with fixed ones, with each replicate's own."""
@@ -151,12 +154,8 @@ class _Logistic(_Sphere):
         return self if entry.name == logistic_ucb.NAME else _ForOthers(self.setting, self.item)
 
     @property
-    def theta(self) -> FloatArray:
-        item = self.item
-        if item.theta is not None:
-            return np.asarray(item.theta)
-        drawn = np.random.Generator(np.random.SFC64(self._seed(Purpose.THETA))).standard_normal(item.dimension)
-        return np.asarray(item.logit_bound * drawn / np.linalg.norm(drawn))
+    def norm(self) -> float:
+        return float(self.item.logit_bound)
 
     def problem(self, horizon: int) -> Problem:
         bound = self.item.logit_bound

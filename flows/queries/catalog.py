@@ -10,7 +10,6 @@ from rich.table import Table
 
 from bandana.algorithms import catalog
 from bandana.algorithms.entry import Entry
-from bandana.algorithms.parameters import Parameter
 from bandana.algorithms.problem import CONTEXTUAL, FINITE, KERNEL, LINEAR, LINEAR_MDP, MIXTURE, POOLED
 from bandana.flows.texts.json_text import JsonObject
 from bandana.flows.texts.mistakes import SpecError
@@ -83,11 +82,9 @@ def overview(entries: Iterable[Entry]) -> Table:
 
 def show(entries: Sequence[Entry], console: Console) -> None:
     """All that is known of one algorithm."""
-    name = entries[0].name
-    package = f", of the package {entries[0].package}" if entries[0].package else ""
-    console.print(
-        f"[bold]{name}[/bold]  ({entries[0].family}{package}), plays on {', '.join(entries[0].plays_on)} problems\n"
-    )
+    first = entries[0]
+    package = f", of the package {first.package}" if first.package else ""
+    console.print(f"[bold]{first.name}[/bold]  ({first.family}{package}), plays on {', '.join(first.plays_on)} problems\n")
     for entry in entries:
         kind = f"{entry.privacy_model} trust, {entry.guarantee}" if entry.is_private else "non-private"
         bound = "" if entry.bound is None else "; a regret bound is known"
@@ -100,11 +97,13 @@ def show(entries: Sequence[Entry], console: Console) -> None:
             console.print(f"  parts of a mixed calibration: {escape(parts)}")
         console.print(f"  source: {escape(entry.source)}\n")
     table = Table("parameter", "default", "meaning", box=None, pad_edge=False)
-    for parameter, forms in _parameters(entries):
-        only = "" if len(forms) == len(entries) else f" ({', '.join(_form(entry) for entry in forms)} only)"
-        table.add_row(parameter.name, parameter.shown_default, escape(parameter.meaning + _options(parameter) + only))
+    for name, parameter in {each: item for entry in entries for each, item in entry.parameters.items()}.items():
+        forms = [f"{each.privacy_model} {each.guarantee or ''}".strip() for each in entries if name in each.parameters]
+        only = "" if len(forms) == len(entries) else f" ({', '.join(forms)} only)"
+        options = f" One of {', '.join(parameter.options)}." if parameter.options else ""
+        table.add_row(parameter.name, parameter.shown_default, escape(parameter.meaning + options + only))
     console.print(table)
-    console.print(f"\n[bold]a spec to start from[/bold]\n{escape(starter(name))}", highlight=False)
+    console.print(f"\n[bold]a spec to start from[/bold]\n{escape(starter(first.name))}", highlight=False)
 
 
 def starter(name: str) -> str:
@@ -131,20 +130,6 @@ def facts(entry: Entry) -> JsonObject:
         for item in entry.parameters.values()
     ]
     return {**entry.summary(), "label": entry.label, "parameters": declared}
-
-
-def _parameters(entries: Sequence[Entry]) -> list[tuple[Parameter, list[Entry]]]:
-    """Each parameter with the entries that take it."""
-    by_name = {name: parameter for entry in entries for name, parameter in entry.parameters.items()}
-    return [(item, [entry for entry in entries if name in entry.parameters]) for name, item in by_name.items()]
-
-
-def _options(parameter: Parameter) -> str:
-    return f" One of {', '.join(parameter.options)}." if parameter.options else ""
-
-
-def _form(entry: Entry) -> str:
-    return f"{entry.privacy_model} {entry.guarantee or ''}".strip()
 
 
 def _distinct(words: Iterable[str | None]) -> list[str]:

@@ -68,13 +68,9 @@ def compare_runs(before: str, after: str, folder: DataFolder) -> tuple[Compariso
     """Compares two runs, see `read_report`, and writes what changed: the comparison's document, and its files by kind."""
     runs = read_report(before, folder), read_report(after, folder)
     comparison = compare(*runs)
-    names = [f"{_plain(run['suite'])}-{run['evidence']['sha256'][:8]}" for run in runs]
+    plain = (re.sub(r"[^A-Za-z0-9_-]+", "-", run["suite"])[:40].strip("-") or "run" for run in runs)
+    names = [f"{name}-{run['evidence']['sha256'][:8]}" for name, run in zip(plain, runs, strict=True)]
     return comparison, write_document(comparison, folder.root / "comparisons" / "-to-".join(names))
-
-
-def _plain(text: str) -> str:
-    """A name that any file system takes."""
-    return re.sub(r"[^A-Za-z0-9_-]+", "-", text)[:40].strip("-") or "run"
 
 
 def tables(comparison: Comparison) -> list[Table]:

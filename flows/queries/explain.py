@@ -51,11 +51,10 @@ def explain(
     check_cells(own)
     blocks = {cell.name: _blocks(cell, steps, store) for cell in played}
     pace = block_paces([cell for cell in own if _left(blocks[cell.name])], most_measured)
-    waits = [cell for cell in own if "audit" in steps and cell.is_private and not _is_audited(cell, store)]
+    private = [cell for cell in own if "audit" in steps and cell.is_private]
+    waits = [cell for cell in private if store is None or not evidence_of(cell, store).exists()]
     audits = audits_seconds(waits, journal)
-    cells = [
-        _cell(cell, blocks[cell.name], pace.get(cell.name, 0.0), steps, audits.get(cell.name)) for cell in own
-    ]  # fmt: skip
+    cells = [_cell(cell, blocks[cell.name], pace.get(cell.name, 0.0), steps, audits.get(cell.name)) for cell in own]
     other_seconds = sum(_left(blocks[cell.name]) * _pace_beside(cell, pace) for cell in beside if _left(blocks[cell.name]))
     shared = workers or n_workers()
     waiting = [block for block in plan.blocks() if store is None or not is_played(block, store)]
@@ -103,10 +102,6 @@ def _pace_beside(cell: Cell, pace: dict[str, float]) -> float:
         return 0.0
     known = pace.get(replace(cell, role=Role.ALGORITHM).name) if cell.role is Role.TWIN else None
     return block_seconds(cell) if known is None else known
-
-
-def _is_audited(cell: Cell, store: Store | None) -> bool:
-    return store is not None and evidence_of(cell, store).exists()
 
 
 def _cell(cell: Cell, blocks: tuple[int, int], pace: float, steps: Sequence[str], audit_left: float | None) -> JsonObject:

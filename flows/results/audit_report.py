@@ -11,7 +11,7 @@ from typing import Literal
 
 from bandana.audits.contents import numbers_sha256
 from bandana.audits.documents.audit import AuditEntry
-from bandana.audits.documents.report import Environment, Evidence, EvidenceFile, Report
+from bandana.audits.documents.report import Evidence, EvidenceFile, Report
 from bandana.audits.opening import opened
 from bandana.audits.outcome import Effort, Outcome
 from bandana.audits.reporting import render_html, render_pdf, validate
@@ -68,7 +68,21 @@ def document(
         "deployment": None,
         "people": {"count": None, "source": "an audit replays drawn data"},
         "books": [],
-        "environments": [_audit_table(table, actions, rounds, unit)],
+        "environments": [
+            {
+                "label": "audit table",
+                "name": "audit table",
+                "description": table,
+                "estimator": "No regret was measured.",
+                "data": "simulated",
+                "horizon": rounds,
+                "unit": unit,
+                "actions": actions,
+                "means": [],
+                "visits": None,
+                "not_the_data_of": [],
+            }
+        ],
         "audits": [{**entry, "power": power_curve(entry)} for entry in audits],
         "benchmark": None,
         "regressions": None,
@@ -81,23 +95,6 @@ def document(
         "spec": spec,
         "commands": [*commands, *(f"bandana verify {_beside(path)}" for path in evidence)],
         "evidence": evidence_field(evidence_file(path, _beside(path)) for path in evidence),
-    }
-
-
-def _audit_table(description: str, actions: list[str], rounds: int, unit: Literal["rounds", "episodes"]) -> Environment:
-    """The data that audits replay, in the place of an environment."""
-    return {
-        "label": "audit table",
-        "name": "audit table",
-        "description": description,
-        "estimator": "No regret was measured.",
-        "data": "simulated",
-        "horizon": rounds,
-        "unit": unit,
-        "actions": actions,
-        "means": [],
-        "visits": None,
-        "not_the_data_of": [],
     }
 
 

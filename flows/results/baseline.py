@@ -132,28 +132,24 @@ def write(path: Path, baseline: Baseline) -> None:
 
 def record(plan: Plan, text: str, store: Store) -> Baseline:
     """The present results of a plan, from the store: no cell of which it holds nothing that may be shown."""
-    facts = [_facts_of(cell, store) for cell in plan.cells]
-    cells = [cell for cell in facts if cell.regret is not None or cell.audit is not None]
+    cells = []
+    for cell in plan.cells:
+        outcome = stored_audit(cell, store)
+        setting = {**_setting(cell), "audit": cell.audit.model_dump(mode="json"), "seed": cell.spec.seed}
+        audit = None if outcome is None else audited(outcome, content_key(setting))
+        regret = _regret_of(cell, store) if cell.environment.shows("regret") else None
+        if regret is not None or audit is not None:
+            cells.append(CellFacts(label=cell.name, regret=regret, audit=audit))
     return Baseline(suite=plan.spec.name, code=sources(), spec=text, cells=cells)
 
 
-def record_audits(suite: str, outcomes: Mapping[str, Outcome], text: str = "") -> Baseline:
+def record_audits(suite: str, outcomes: Mapping[str, Outcome]) -> Baseline:
     """The outcomes of audits that belong to no spec, by label."""
     cells = [
         CellFacts(label=label, regret=None, audit=audited(outcome, content_key({"effort": asdict(outcome.effort)})))
         for label, outcome in outcomes.items()
     ]
-    return Baseline(suite=suite, code=sources(), spec=text, cells=cells)
-
-
-def _facts_of(cell: Cell, store: Store) -> CellFacts:
-    outcome = stored_audit(cell, store)
-    setting = {**_setting(cell), "audit": cell.audit.model_dump(mode="json"), "seed": cell.spec.seed}
-    return CellFacts(
-        label=cell.name,
-        regret=_regret_of(cell, store) if cell.environment.shows("regret") else None,
-        audit=None if outcome is None else audited(outcome, content_key(setting)),
-    )
+    return Baseline(suite=suite, code=sources(), spec="", cells=cells)
 
 
 def _setting(cell: Cell) -> dict[str, object]:

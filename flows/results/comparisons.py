@@ -36,7 +36,9 @@ def comparisons(cells: Sequence[Cell], finals: Mapping[str, np.ndarray]) -> list
 
 def twin_of(cell: Cell, cells: Sequence[Cell]) -> Cell | None:
     """The same cell without noise; None where it was not played."""
-    return next((each for each in cells if each.role is Role.TWIN and _is_same(each, cell)), None)
+    wanted = (_question(cell), cell.settings.calibration)
+    twins = (each for each in cells if each.role is Role.TWIN)
+    return next((twin for twin in twins if (_question(twin), twin.settings.calibration) == wanted), None)
 
 
 def _pairs(cells: Sequence[Cell]) -> Iterator[tuple[Kind, Cell, Cell]]:
@@ -51,10 +53,6 @@ def _pairs(cells: Sequence[Cell]) -> Iterator[tuple[Kind, Cell, Cell]]:
         for reference in references:
             if reference.environment.label == cell.environment.label:
                 yield "reference", cell, reference
-
-
-def _is_same(twin: Cell, cell: Cell) -> bool:
-    return _question(twin) == _question(cell) and twin.settings.calibration == cell.settings.calibration
 
 
 def _question(cell: Cell) -> tuple[object, ...]:

@@ -15,11 +15,9 @@ from bandana.flows.folder.progress import bar
 from bandana.flows.folder.settings import DataFolder
 from bandana.flows.folder.store import Store, write_whole
 from bandana.flows.folder.turns import alone_in
-from bandana.flows.keys.provenance import Record
 from bandana.flows.plan.plan import Plan
 from bandana.flows.results.audit_report import track, write_document
 from bandana.flows.results.report_document import assemble, audit_documents, block_records, last
-from bandana.flows.spec.spec import Spec
 from bandana.flows.tracking.tracker import Tracker
 
 _CURVES: tuple[Literal["mean", "low", "high", "mu_spent", "bound", "lower_bound"], ...]
@@ -51,7 +49,11 @@ def report(plan: Plan, spec_text: str, data: str, regressions: Regressions | Non
                 artifacts += write_document(single, target / "audits" / name, formats).values()
                 advance(f"audit {single['audits'][0]['label']}")
             made = [*block_records(plan.played, store), *(entry["provenance"] for entry in document["audits"])]
-            _track(spec, document, made, artifacts, Tracker.open(folder.root))
+            tracker = Tracker.open(folder.root)
+            tracker.experiment(spec.name, spec.description or spec.title)
+            params: dict[str, object] = {"horizon": spec.horizon, "replications": spec.replications, "seed": spec.seed}
+            params["evidence"] = document["evidence"]["sha256"]
+            track(document, spec.name, params, made, artifacts, tracker)
             advance("tracked")
     return {kind: str(path) for kind, path in files.items()}
 
@@ -117,9 +119,3 @@ def regret_tables(document: Report) -> dict[str, list[dict[str, object]]]:
             values: dict[str, float | None] = {key: None if curve is None else curve[i] for key, curve in curves.items()}
             points.append({"label": cell["label"], "round": at, **values})
     return {"regret": finals, "regret-curves": points}
-
-
-def _track(spec: Spec, document: Report, made: list[Record | None], artifacts: list[Path], tracker: Tracker) -> None:
-    tracker.experiment(spec.name, spec.description or spec.title)
-    params = {"horizon": spec.horizon, "replications": spec.replications, "seed": spec.seed}
-    track(document, spec.name, params | {"evidence": document["evidence"]["sha256"]}, made, artifacts, tracker)

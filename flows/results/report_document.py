@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from bandana.algorithms.entry import Claim
 from bandana.audits.contents import PROVENANCE
 from bandana.audits.documents.benchmark import Benchmark, BenchmarkCell, OfUser, Promise
 from bandana.audits.documents.report import People, Report
@@ -114,14 +115,10 @@ def _without_folders(spec: Spec, text: str) -> str:
     return text
 
 
-def _epsilon(cell: Cell) -> float | None:
+def _epsilon(claim: Claim, delta: float) -> float:
     """The level that a cell states; of a claim without an epsilon, such as GDP, that at the suite's delta."""
-    if not cell.is_private:
-        return None
-    claim = cell.claim()
-    if isinstance(claim.stated, PureDP | ApproxDP | RenyiDP):
-        return claim.stated.epsilon
-    return claim.epsilon_at(cell.spec.audit.delta)
+    stated = claim.stated
+    return stated.epsilon if isinstance(stated, PureDP | ApproxDP | RenyiDP) else claim.epsilon_at(delta)
 
 
 def _people(plan: Plan) -> People:
@@ -133,11 +130,8 @@ def _people(plan: Plan) -> People:
     return {"count": spec.horizon, "source": f"the {unit} of one run, one person each: the operator declared no number"}
 
 
-def _promise(cell: Cell) -> Promise | None:
+def _promise(claim: Claim, delta: float) -> Promise:
     """Promise of the source for one run of a cell, with its epsilon at the suite's delta."""
-    if not cell.is_private:
-        return None
-    claim, delta = cell.claim(), cell.spec.audit.delta
     return {
         "statement": claim.statement,
         "unit": claim.unit,
@@ -180,14 +174,9 @@ def _benchmark(plan: Plan, cells: list[Cell], store: Store) -> Benchmark:
 
 
 def _benchmark_cell(cell: Cell, summary: Summary, whose: str | None) -> BenchmarkCell:
-    """One row of the benchmark; regret that may not be shown is null.
-
-    Args:
-      cell: what was played.
-      summary: of its blocks.
-      whose: name of the cell that it plays without noise; None: it is no twin.
-    """
-    is_shown = cell.environment.shows("regret")
+    """One row of the benchmark, of a twin with whose it is; regret that may not be shown is null."""
+    is_shown, delta = cell.environment.shows("regret"), cell.spec.audit.delta
+    claim = cell.claim() if cell.is_private else None
     mean, low, high = (summary[name].tolist() if is_shown else None for name in CURVES)
     spent, bound, least = summary["mu_spent"], cell.regret_bound(summary["grid"]), cell.lower_bound(summary["grid"])
     return {
@@ -197,12 +186,12 @@ def _benchmark_cell(cell: Cell, summary: Summary, whose: str | None) -> Benchmar
         "calibration": cell.settings.calibration,
         "privacy_model": cell.entry.privacy_model,
         "guarantee": cell.entry.guarantee,
-        "epsilon": _epsilon(cell),
-        "promise": _promise(cell),
+        "epsilon": None if claim is None else _epsilon(claim, delta),
+        "promise": None if claim is None else _promise(claim, delta),
         "noise": summary["noise"] if cell.is_private else None,
         "mu": summary["mu"],
         "of_user": _of_user(cell, summary),
-        "mu_claimed": finite(cell.claim().gaussian.mu) if cell.is_private else None,
+        "mu_claimed": None if claim is None else finite(claim.gaussian.mu),
         "mu_spent": spent.tolist() if cell.is_private and np.isfinite(spent).all() else None,
         "replications": cell.spec.replications,
         "mean": mean,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, TypedDict
@@ -81,7 +80,9 @@ def summarize_cell(cell: Cell, store: Store) -> Summary:
     made = [provenance.shown(about.get(PROVENANCE), is_anonymous=store.is_anonymous) for _, about in results]
     # What the cell's claim is held against; of users who return both levels are known.
     level = "user_" if cell.promised is not None else ""
-    most = {name: _largest(described.get(name) for _, described in results) for name in _SPENT}
+    abouts = [described for _, described in results]
+    is_known = {name: all(about.get(name) is not None for about in abouts) for name in _SPENT}
+    most = {name: max(about[name] for about in abouts) if is_known[name] else None for name in _SPENT}
     decided = outcomes(cell, [arrays for arrays, _ in results])
     return {
         "grid": results[0][0]["grid"],
@@ -110,13 +111,6 @@ def summarize_cell(cell: Cell, store: Store) -> Summary:
 
 _SPENT = ("mu", "pure", "user_mu", "user_pure")
 """Fields of a block's description on the privacy spent by the worst record, and by the worst user where users return."""
-
-
-def _largest(values: Iterable[float | None]) -> float | None:
-    """The largest number; None where one is not known."""
-    known = list(values)
-    numbers = [value for value in known if value is not None]
-    return max(numbers) if numbers and len(numbers) == len(known) else None
 
 
 def benchmark_record(cell: Cell, summary: Summary) -> CellRecord:

@@ -40,7 +40,9 @@ class Limits:
     """
 
     seconds: float = 120.0
-    gigabytes: float = field(default_factory=lambda: round(0.75 * _physical_gigabytes(), 1))
+    gigabytes: float = field(
+        default_factory=lambda: round(0.75 * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1)
+    )
     total: float = math.inf
 
 
@@ -50,16 +52,11 @@ def limits(seconds: float | None, gigabytes: float | None, total: float = math.i
     Raises:
       SpecError: one that is not positive.
     """
-    given = {"timeout": seconds, "memory": gigabytes, "seconds": total}
-    for name, value in given.items():
+    amounts = {"seconds": ("timeout", seconds), "gigabytes": ("memory", gigabytes), "total": ("seconds", total)}
+    for option, value in amounts.values():
         if value is not None and not value > 0:
-            raise SpecError(f"--{name} must be above 0, got {value!r}")
-    amounts = {"seconds": seconds, "gigabytes": gigabytes, "total": total}
-    return Limits(**{name: value for name, value in amounts.items() if value is not None})
-
-
-def _physical_gigabytes() -> float:
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+            raise SpecError(f"--{option} must be above 0, got {value!r}")
+    return Limits(**{name: value for name, (_, value) in amounts.items() if value is not None})
 
 
 @dataclass(frozen=True)
@@ -206,10 +203,7 @@ def _answer(function: Callable[[], object], limits: Limits, what: str, parent: C
         except BaseException as error:
             answer = ("raised", _picklable(error))
         sys.stdout.flush()
-        if os.getpid() == _this.pid:
-            parent.send(answer)
-        else:
-            parent.send(("forked", None))
+        parent.send(answer if os.getpid() == _this.pid else ("forked", None))
         os._exit(0)
     except BaseException:
         traceback.print_exc()

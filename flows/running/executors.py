@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import errno
 import gc
-import ipaddress
 import sqlite3
 from concurrent.futures import BrokenExecutor
 from enum import StrEnum
@@ -22,6 +21,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from bandana.flows.folder.settings import n_workers
 from bandana.flows.running.memory import keep_freed
 from bandana.flows.running.processes import end_with_parent
+from bandana.flows.servers.loopback import is_loopback
 from bandana.flows.texts.mistakes import SpecError
 
 if TYPE_CHECKING:
@@ -80,10 +80,7 @@ def _is_protected(address: str) -> bool:
         return True
     host = rest.partition("/")[0].rpartition("@")[2]
     host = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
+    return is_loopback(host)
 
 
 def task_runner(resources: Resources, default: Executor, module: str) -> Any:

@@ -45,7 +45,7 @@ def kept(place: Path) -> Iterator[None]:
         yield
         return
     run = str(context.task_run.flow_run_id)
-    for note in _notes(place):
+    for note in [*place.parent.glob(f".{place.stem}.*{scratch.SUFFIX}")]:
         was_in_this_run = note.read_text(encoding="utf-8") == run
         note.unlink(missing_ok=True)
         if was_in_this_run:
@@ -67,10 +67,6 @@ def _is_dask_worker() -> bool:
     except ValueError:
         return False
     return True
-
-
-def _notes(place: Path) -> list[Path]:
-    return list(place.parent.glob(f".{place.stem}.*{scratch.SUFFIX}"))
 
 
 def _end(place: Path, run: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import socket
 
 from bandana.flows.texts.mistakes import SpecError
@@ -19,6 +20,14 @@ def why_unusable(port: int) -> str | None:
         except OSError as error:
             return error.strerror or str(error)
     return None
+
+
+def is_loopback(host: str | None) -> bool:
+    """True if a host, by name or by address, is this machine alone."""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host or "").is_loopback
+    except ValueError:
+        return False
 
 
 def check_port(port: int) -> None:

@@ -30,7 +30,8 @@ _SETTINGS = {
     "PREFECT_API_BLOCKS_REGISTER_ON_START": "false",  # nobody looks for them here
 }
 _ours: set[str] = set()
-_FILES = ("prefect.toml", "pyproject.toml", ".env")
+_SIGNS = {"prefect.toml": "", "pyproject.toml": "[tool.prefect", ".env": "PREFECT_"}
+"""File of the working directory -> what it holds if it has settings of Prefect."""
 
 
 def start(home: Path, ended: Callable[[str], None]) -> Path | None:
@@ -125,12 +126,8 @@ def _names_server() -> bool:
 def _is_configured(home: Path) -> bool:
     if os.environ.get("PREFECT_PROFILE") or os.environ.get("PREFECT_HOME", str(home)) != str(home):
         return True
-    return any(name == "prefect.toml" or _names_prefect(Path(name)) for name in _FILES if Path(name).exists())
-
-
-def _names_prefect(path: Path) -> bool:
-    text = path.read_text(encoding="utf-8", errors="replace")
-    return "[tool.prefect" in text if path.suffix == ".toml" else "PREFECT_" in text
+    texts = {name: Path(name).read_text("utf-8", "replace") for name in _SIGNS if Path(name).exists()}
+    return any(_SIGNS[name] in text for name, text in texts.items())
 
 
 def last_line(log: Path) -> str:

@@ -85,7 +85,16 @@ class EverySpec(Strict):
 
     def entries(self) -> list[Entry]:
         """All entries that it may mean, whatever they play on."""
-        return [entry for entry in catalog.known() if _is_meant(self, entry)]
+        return [
+            entry
+            for entry in catalog.known()
+            if entry.is_private == (self.all == PRIVATE)
+            and aim_of(entry) is self.aim
+            and (self.model is None or entry.privacy_model in self.model)
+            and not {entry.name, entry.label} & set(self.leave_out)
+            and (self.only is None or {entry.name, entry.label} & set(self.only))
+            and (not entry.is_private or str(entry.guarantee) in KINDS)
+        ]
 
     def entries_on(self, environment: Environment[EnvironmentFields], listed: Sequence[str]) -> list[Entry]:
         """The entries that play on an environment.
@@ -144,17 +153,6 @@ class EverySpec(Strict):
         except ValueError:
             return False
         return True
-
-
-def _is_meant(item: EverySpec, entry: Entry) -> bool:
-    return (
-        entry.is_private == (item.all == PRIVATE)
-        and aim_of(entry) is item.aim
-        and (item.model is None or entry.privacy_model in item.model)
-        and not {entry.name, entry.label} & set(item.leave_out)
-        and (item.only is None or bool({entry.name, entry.label} & set(item.only)))
-        and (not entry.is_private or str(entry.guarantee) in KINDS)
-    )
 
 
 def level_within(guarantee: str, mu: float, alpha: float, delta: float) -> Guarantee:

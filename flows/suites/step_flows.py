@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from prefect import flow, task
 from prefect.cache_policies import NO_CACHE
-from prefect.futures import PrefectFuture, as_completed
+from prefect.futures import as_completed
 
 from bandana.audits.documents.audit import AuditEntry
 from bandana.flows.folder.settings import DataFolder
@@ -30,13 +30,9 @@ def _work(work: Callable[[T], R], item: T, note: Path, label: str) -> R:
 
 
 class _Tasks:
-    """Work as tasks of the flow that runs: retried after infrastructure faults, limited in time, shown in Prefect's pages.
+    """Work as tasks of the flow that runs: retried after infrastructure faults, limited to `timeout` seconds.
 
-    Args:
-      name: of the tasks.
-      store: of their results, in which late tasks leave a note.
-      retries: at most so many for each.
-      timeout: in seconds, for each.
+    Late tasks leave a note in the store of their results.
     """
 
     pause = math.inf
@@ -47,12 +43,10 @@ class _Tasks:
 
     def completed(self, work: Callable[[T], R], items: Sequence[T]) -> Iterator[tuple[T, R]]:
         """Submits all items at once, and yields each with the result of its work as soon as it is done."""
-        futures = {self._submit(work, item): item for item in items}
+        pairs: Sequence[Any] = items  # of a block or a cell, and its key
+        notes = [self._store.path(time_limit.LATE, key) for _, key in pairs]
+        futures = {self._task.submit(work, pair, note, pair[0].name): pair for pair, note in zip(pairs, notes, strict=True)}
         return ((futures[future], future.result()) for future in as_completed(list(futures)))
-
-    def _submit(self, work: Callable[[Any], Any], item: Any) -> PrefectFuture[Any]:
-        what, key = item
-        return self._task.submit(work, item, self._store.path(time_limit.LATE, key), what.name)
 
 
 @flow(name="benchmark", persist_result=False)

@@ -34,7 +34,8 @@ def tune(spec: Spec, trials: Mapping[float, Plan], data: str, resources: Resourc
     folder, tuning = DataFolder(Path(data)), spec.tuning
     store, spec = Store(folder.results), pinned(spec, folder.root)
     plans = {value: trial.bound(folder.root) for value, trial in trials.items()}
-    cells = {value: [cell for cell in plan.cells if _is_tuned(cell)] for value, plan in plans.items()}
+    takes = tuning.parameter
+    cells = {value: [cell for cell in plan.cells if takes in cell.entry.parameters] for value, plan in plans.items()}
     waiting = [block for each in cells.values() for cell in each for block in cell.blocks() if not is_played(block, store)]
     known = _chosen_before(spec)
     first = cells[tuning.values[0]]
@@ -63,10 +64,6 @@ def tune(spec: Spec, trials: Mapping[float, Plan], data: str, resources: Resourc
     )  # fmt: skip
     write_whole(spec.place_of_tuned, text_of(done).encode())
     return done
-
-
-def _is_tuned(cell: Cell) -> bool:
-    return cell.spec.tuning is not None and cell.spec.tuning.parameter in cell.entry.parameters
 
 
 def _is_private(cell: Cell) -> bool:

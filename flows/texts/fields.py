@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Annotated, TypeVar, get_args
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr, model_validator
 
 from bandana.privacy_core.checks import LEAST_LEVEL, MOST_DELTA, MOST_LEVEL, number
 
@@ -121,9 +121,27 @@ def _kinds(annotation: object) -> Iterator[type]:
         yield from _kinds(part)
 
 
+def ordered(model: T) -> T:
+    """Refuses a range whose low end is not below the high one; a validator of models with the fields `low` and `high`."""
+    low, high = (vars(model)[name] for name in ("low", "high"))
+    if not low < high:
+        raise ValueError(f"low must be below high, got low = {low}, high = {high}")
+    return model
+
+
 class Labelled(Strict):
     """Base of what may be called something else than what it is."""
 
     label: Annotated[str | None, Field(pattern=NAME, max_length=40)] = Field(
         None, description="Label in cells and reports; needed only to tell two of one kind apart."
     )
+    _where: str = PrivateAttr("")
+
+    @property
+    def where(self) -> str:
+        """File and line of the spec that mistakes are reported under; empty where it came from no file."""
+        return self._where
+
+    def noted(self, where: str) -> None:
+        """Remembers file and line of the spec."""
+        self._where = where

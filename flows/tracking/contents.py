@@ -19,7 +19,8 @@ from bandana.flows.tracking.store.client import TAG_LENGTH, TrackingStore
 from bandana.flows.tracking.store.errors import Patient
 
 if TYPE_CHECKING:
-    from mlflow.entities import Metric, Param, Run, RunTag
+    import pandas as pd
+    from mlflow.entities import Metric, Param, Run, RunData, RunTag
 
 _BATCH = 1000  # entities in one request, MLflow's limit
 _PAIRS = 100  # parameters in one request, and tags, MLflow's limits
@@ -136,7 +137,7 @@ class Contents:
             table.to_parquet(path, index=False)
             self._store_artifact(run, path)
 
-    def _curves_of(self, run_id: str, folder: str) -> Any:
+    def _curves_of(self, run_id: str, folder: str) -> pd.DataFrame | None:
         """The table of a run's curves; None where whoever wrote it was killed on the way."""
         import pandas as pd
 
@@ -153,7 +154,7 @@ def run_tags(tags: Mapping[str, object]) -> list[RunTag]:
     return [RunTag(key, str(value)[:TAG_LENGTH]) for key, value in tags.items()]
 
 
-def _tell_kept(record: CellRecord, data: Any, params: Mapping[str, str], metrics: Mapping[str, float]) -> None:
+def _tell_kept(record: CellRecord, data: RunData, params: Mapping[str, str], metrics: Mapping[str, float]) -> None:
     """Warns of values that an existing run keeps although new ones differ: a run must be one consistent record."""
     changed = [k for k, v in params.items() if k in data.params and data.params[k] != v]
     checked = {k: v for k, v in metrics.items() if k not in record.fills}

@@ -31,7 +31,7 @@ def with_links(text: str, links: Mapping[str, str]) -> str:
 
 
 def described_anew(text: str, before: str, experiment_id: str) -> str:
-    """An experiment's new description with the line of links that its page has already."""
+    """A new description with the line of links that the one before has; without one, with a link to the comparison page."""
     match = _LINE.search(before)
     return with_links(text, _compared(experiment_id)) if match is None else _with_line(text, match.group())
 
@@ -40,11 +40,6 @@ def _with_line(text: str, line: str) -> str:
     if _LINE.search(text):
         return _LINE.sub(lambda _: line, text)
     return f"{text[: TAG_LENGTH - len(line) - 2].rstrip()}\n\n{line}".lstrip()
-
-
-def first_note(text: str, experiment_id: str) -> str:
-    """The description of a new run, which no report shows yet."""
-    return with_links(text, _compared(experiment_id))
 
 
 def _compared(experiment_id: str) -> dict[str, str]:

@@ -14,7 +14,7 @@ from bandana.flows.folder.settings import is_anonymous
 from bandana.flows.keys.checkout import checkout, sources
 from bandana.flows.keys.provenance import user
 from bandana.flows.tracking.contents import Contents, run_tags
-from bandana.flows.tracking.descriptions import NOTE, first_note
+from bandana.flows.tracking.descriptions import NOTE, described_anew
 from bandana.flows.tracking.experiments import CONTENT_TAG, Experiments, Known, contents_of
 from bandana.flows.tracking.record import CellRecord, computing_time
 from bandana.flows.tracking.store.client import TAG_LENGTH, TrackingStore, pages
@@ -119,7 +119,7 @@ class Runs:
             **{key: str(value)[:TAG_LENGTH] for key, value in record.tags.items()},
             "mlflow.source.name": "bandana",
             "mlflow.source.type": "LOCAL",
-            NOTE: first_note(record.note or _NOTES[role], str(experiment.experiment_id)),
+            NOTE: described_anew(record.note or _NOTES[role], "", str(experiment.experiment_id)),
             "suite": suite,
             "role": role,
             "run_key": record.run_key,

@@ -64,37 +64,37 @@ class Superseded:
         Returns:
           the runs, and why others stay -> how many.
         """
-        suites = {each.experiment_id: str(each.name) for each in pages(self._store.client.search_experiments)}
-        runs = pages(
-            self._store.client.search_runs,
-            experiment_ids=list(suites),
-            filter_string="tags.current = 'false' and tags.role = 'cell'",
-        ) if suites else []  # fmt: skip
         superseded, kept = [], Counter[str]()
-        for run in runs:
-            if (why := self._why_kept(run, before_ms, evidence)) is not None:
-                kept[why] += 1
-                continue
-            tags, files = run.data.tags, self._files(run)
-            n_bytes = sum(path.stat().st_size for path in files)
-            superseded.append(
-                OldRun(run.info.run_id, suites[run.info.experiment_id], run.info.run_name, tags["run_key"], n_bytes)
-            )
+        with self._store.explained():
+            suites = {each.experiment_id: str(each.name) for each in pages(self._store.client.search_experiments)}
+            runs = pages(
+                self._store.client.search_runs,
+                experiment_ids=list(suites),
+                filter_string="tags.current = 'false' and tags.role = 'cell'",
+            ) if suites else []  # fmt: skip
+            for run in runs:
+                if (why := self._why_kept(run, before_ms, evidence)) is not None:
+                    kept[why] += 1
+                    continue
+                suite, key = suites[run.info.experiment_id], run.data.tags["run_key"]
+                n_bytes = sum(path.stat().st_size for path in self._files(run))
+                superseded.append(OldRun(run.info.run_id, suite, run.info.run_name, key, n_bytes))
         return superseded, dict(kept)
 
     def remove(self, runs: Sequence[OldRun]) -> bool:
         """Removes runs, those that became current again meanwhile excepted; whether their rows and files are gone too."""
         is_gone = self._store.address.kind != "http"
-        for old in runs:
-            with self._locks.hold(f"cell-{old.key}"):  # a spec that returns takes its old run up again under this lock
-                run = self._store.client.get_run(old.run_id)
-                if run.data.tags.get("current") == "true":
-                    continue
-                self._store.client.delete_run(old.run_id)
-                if is_gone:
-                    self._purge(run)
-        if is_gone and runs:
-            self._give_back()
+        with self._store.explained():
+            for old in runs:
+                with self._locks.hold(f"cell-{old.key}"):  # a spec that returns takes its old run up again under this lock
+                    run = self._store.client.get_run(old.run_id)
+                    if run.data.tags.get("current") == "true":
+                        continue
+                    self._store.client.delete_run(old.run_id)
+                    if is_gone:
+                        self._purge(run)
+            if is_gone and runs and (database := self._store.address.database) is not None:
+                compact(database)
         return is_gone
 
     def _why_kept(self, run: Run, before_ms: float, evidence: Collection[str]) -> str | None:
@@ -125,11 +125,6 @@ class Superseded:
             with suppress(OSError):  # it holds something else
                 Path(unquote(address.path)).parent.rmdir()
         delete_for_good(self._store.impatient, run.info.run_id)
-
-    def _give_back(self) -> None:
-        """Gives the disk back what an SQLite file does not need any more, unless somebody else uses it now."""
-        if (database := self._store.address.database) is not None:
-            compact(database)
 
 
 def _stated_hash(path: Path) -> str | None:

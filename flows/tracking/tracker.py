@@ -24,7 +24,7 @@ from bandana.flows.tracking.store.address import TrackingAddress
 from bandana.flows.tracking.store.client import TrackingStore, pages, touch
 from bandana.flows.tracking.store.errors import TrackingError
 from bandana.flows.tracking.store.locks import Locks
-from bandana.flows.tracking.superseded import OldRun, Superseded
+from bandana.flows.tracking.superseded import Superseded
 
 __all__ = ["CellRecord", "Tracker", "TrackingError"]
 
@@ -33,6 +33,7 @@ class Tracker:
     """Writes to MLflow: a store below `data_dir`, a PostgreSQL database, or an MLflow server.
 
     Every write is idempotent. Processes may write at once: each key has a lock (`bandana.flows.tracking.store.locks`).
+    `superseded` finds runs that another one took the place of, and removes them.
 
     Args:
       data_dir: where the default store and the locks live; created where missing.
@@ -53,7 +54,7 @@ class Tracker:
         self._experiments = Experiments(self._store, self._locks)
         host = re.sub(r"[^A-Za-z0-9._-]", "-", scratch.machine() if is_anonymous() else socket.gethostname())
         self._runs = Runs(self._store, self._locks, self._experiments, host)
-        self._superseded = Superseded(self._store, self._locks)
+        self.superseded = Superseded(self._store, self._locks)
         with self._store.explained():
             for folder in (locks, self._store.root):
                 make_folder(folder)
@@ -179,21 +180,6 @@ class Tracker:
         """Marks as KILLED, and counts, the runs that a dead process of this machine left RUNNING; they can be resumed."""
         with self._store.explained():
             return self._runs.mark_dead()
-
-    def old_runs(self, before_ms: float, evidence: Collection[str]) -> tuple[list[OldRun], dict[str, int]]:
-        """Superseded runs that ended before a time and that nothing stands on, and why others stay -> how many.
-
-        Args:
-          before_ms: the time, in milliseconds since 1970.
-          evidence: SHA-256 of evidence files that reports list.
-        """
-        with self._store.explained():
-            return self._superseded.find(before_ms, evidence)
-
-    def remove_runs(self, runs: Sequence[OldRun]) -> bool:
-        """Removes runs that `old_runs` found; whether the disk has their room again, which a server decides for itself."""
-        with self._store.explained():
-            return self._superseded.remove(runs)
 
     def compare_url(self, suite: str, base: str = "http://127.0.0.1:5000") -> str:
         """The address of the suite's comparison page, on the server that the tracker writes to, else on the one at `base`.

@@ -164,8 +164,11 @@ def forecast(blocks: Iterable[Block], root: Path | None) -> list[str]:
 def _before(earlier: Earlier) -> str:
     """Says what a book will hold of the runs that come before it."""
     n_runs = sum(charge.facts["replications"] for charge in earlier.charges)
-    bare = f"; no budget covers {len(earlier.unprotected)} results without noise" if earlier.unprotected else ""
-    return f"; {n_runs} earlier runs over these rows are charged when it opens{bare}"
+    return f"; {n_runs} earlier runs over these rows are charged when it opens{_bare(len(earlier.unprotected))}"
+
+
+def _bare(n_results: int) -> str:
+    return f"; no budget covers {n_results} results without noise" if n_results else ""
 
 
 def without_book(environments: Iterable[Environment[EnvironmentFields]]) -> list[str]:
@@ -217,12 +220,11 @@ def opened(state: State) -> str:
     """Says what a book holds of the runs that came before it, in one line; empty if there were none."""
     if not state.earlier and not state.unprotected:
         return ""
-    bare = f"; no budget covers {state.unprotected} results without noise" if state.unprotected else ""
     over = spending.is_over(spending.level(state.charges, state.budget), state.budget)
     return (
         f"{state.name}: {state.earlier} earlier runs over these rows are charged: spent "
         f"{spending.words(state.spent, state.budget)} of epsilon {state.budget.epsilon:g}"
-        f"{', so that further runs are refused' if over else ''}{bare}"
+        f"{', so that further runs are refused' if over else ''}{_bare(state.unprotected)}"
     )
 
 
@@ -285,7 +287,12 @@ def charged_data_of(block: Block) -> DataSet:
 def _charge_of(block: Block) -> Charge:
     """The most that the block can cost: its claim, once for each replicate."""
     reserved = _reserved(block)
-    event = PureEvent(reserved.epsilon) if isinstance(reserved, PureDP) else GaussianEvent(1 / _mu(reserved))
+    if isinstance(reserved, PureDP):
+        event: Event = PureEvent(reserved.epsilon)
+    else:
+        mu = reserved.gdp().mu
+        assert math.isfinite(mu)
+        event = GaussianEvent(1 / mu)
     first = block.cell.environment.first_row
     facts = {
         **_facts_of(block), "relation": str(reserved.relation.value),
@@ -333,9 +340,3 @@ def _reserved(block: Block) -> Guarantee:
     if isinstance(claim.stated, PureDP):
         return PureDP(claim.stated.epsilon * factor, relation=claim.relation, trust=claim.trust)
     return GaussianDP(claim.gaussian.mu * factor, relation=claim.relation, trust=claim.trust)
-
-
-def _mu(reserved: Guarantee) -> float:
-    mu = reserved.gdp().mu
-    assert math.isfinite(mu)
-    return mu

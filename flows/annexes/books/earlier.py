@@ -54,8 +54,10 @@ def earlier_runs(data: DataSet, root: Path, relation: str) -> Earlier:
         if paid is None:
             unprotected.append(key)
             continue
-        start, stop = data.span_in(place, *_records(of))
-        facts = {"suite": "before the book", "cell": _cell(of), "block": of["block"], "key": key,
+        first, is_cut = (of["environment"].get("rows") or [0])[0], of["environment"].get("beyond_visits") == "drop"
+        start, stop = data.span_in(place, first, None if is_cut else first + of["horizon"])
+        cell = " ".join(str(of[name]) for name in ("algorithm", "privacy_model", "calibration") if of[name])
+        facts = {"suite": "before the book", "cell": cell, "block": of["block"], "key": key,
                  "replications": of["n_reps"], "relation": relation, "trust": of["privacy_model"],
                  "noise": of.get("noise", REPRODUCIBLE), "seed": seeds.seed_of(root / seeds.FOLDER, place, key),
                  "is_earlier": True}  # fmt: skip
@@ -85,13 +87,3 @@ def _drawn(described: JsonObject, body: JsonObject) -> Mapping[Event, int] | Non
     else:
         return None
     return {} if event is None else {event: body["replications"]}
-
-
-def _records(of: JsonObject) -> tuple[int, int | None]:
-    """The records that a stored result read; their end is not known where rows of a file were dropped."""
-    start = (of["environment"].get("rows") or [0])[0]
-    return start, None if of["environment"].get("beyond_visits") == "drop" else start + of["horizon"]
-
-
-def _cell(of: JsonObject) -> str:
-    return " ".join(str(of[name]) for name in ("algorithm", "privacy_model", "calibration") if of[name])

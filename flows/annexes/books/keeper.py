@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from bandana.flows.annexes.books import charges, private_choice, summary
+from bandana.flows.cells.charging import BookKeeper
 from bandana.flows.plan.cells import Block, Cell
 from bandana.flows.plan.plan import Plan
 from bandana.flows.problems.environment import Environment, EnvironmentFields
 
 
-class Keeper:
+class Keeper(BookKeeper):
     """Keeps the books of the data folder, of files, and of databases."""
 
     def charge(self, block: Block) -> charges.Charged | None:

@@ -138,21 +138,18 @@ def render(shown: JsonObject) -> Group:
         if len(suite["cells"]) > 1:
             table.add_row(suite["suite"], f"all {len(suite['cells'])} cells together", "", "", "", f"{suite['epsilon']:.4g}")
     counted = f"; {shown['counted']:.4g} counts against the budget" if shown["counted"] > shown["spent"] * 1.001 else ""
+    bare = f"{shown['unprotected']} results without noise, which no budget covers"
+    before = f"{shown['earlier']} runs, which are charged, and {bare}"
     lines = [
         f"budget: epsilon {shown['budget']['epsilon']:g}" + ("" if delta is None else f" at delta {delta:g}"),
         f"spent: epsilon {shown['spent']:.4g}, all runs together, on the worst record" + counted,
         f"left: one run of at most epsilon {shown['left']:.4g}",
-        *([f"before the book: {_before(shown)}"] if shown["earlier"] or shown["unprotected"] else []),
+        *([f"before the book: {before}"] if shown["earlier"] or shown["unprotected"] else []),
         *([f"unit: {shown['relation']}"] if shown["relation"] else []),
         f"last entry: {shown['last']['number']} of {shown['last']['time'][:19]} UTC, {shown['last']['hash']}",
         *(f"clock: {note}" for note in shown["clock"]),
     ]
     return Group(Text(f"book {shown['book']}"), table, *(Text(line) for line in lines))
-
-
-def _before(shown: JsonObject) -> str:
-    bare = f"{shown['unprotected']} results without noise, which no budget covers"
-    return f"{shown['earlier']} runs, which are charged, and {bare}"
 
 
 def verify(book: BudgetBook, folder: DataFolder, heads: Sequence[str] = ()) -> JsonObject:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from enum import StrEnum
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from bandana.flows.annexes.crosscheck.opacus_private import prv_interval
@@ -57,10 +57,6 @@ def _pessimistic(events: Events, delta: float) -> float:
     """
     dots = all(isinstance(event, GaussianEvent) for event, _ in events)
     return _pld_epsilon(events, delta, True, dots)
-
-
-def _optimistic(events: Events, delta: float) -> float:
-    return _pld_epsilon(events, delta, False, False)
 
 
 def _pld_epsilon(events: Events, delta: float, pessimistic: bool, dots: bool) -> float:
@@ -183,7 +179,7 @@ def _prv_cells(events: Events, delta_error: float) -> float:
 
 
 ACCOUNTANTS: tuple[tuple[str, str, Expected, Ask], ...] = (
-    ("dp-accounting", "PLD optimistic", Expected.LOWER, _optimistic),
+    ("dp-accounting", "PLD optimistic", Expected.LOWER, partial(_pld_epsilon, pessimistic=False, dots=False)),
     ("dp-accounting", "PLD pessimistic", Expected.UPPER, _pessimistic),
     ("dp-accounting", "RDP", Expected.UPPER, _dp_accounting_rdp),
     ("dp-accounting", "analytic Gaussian", Expected.EXACT, _dp_accounting_analytic),

@@ -117,14 +117,11 @@ def _opinions_table(opinions: Sequence[Opinion], delta: float) -> Iterable[Rende
 
 def _cell(opinion: Opinion, reasons: dict[str, str]) -> Text:
     if opinion.holds is None:
-        return Text(reasons.setdefault(opinion.note, _letter(len(reasons))), style="dim")
+        letter = chr(ord("a") + len(reasons) % 26) * (1 + len(reasons) // 26)
+        return Text(reasons.setdefault(opinion.note, letter), style="dim")
     if opinion.holds:
         return Text(_number(opinion.epsilon))
     return Text(f"✗ {'error' if opinion.epsilon is None else _number(opinion.epsilon)}", style="bold red")
-
-
-def _letter(index: int) -> str:
-    return chr(ord("a") + index % 26) * (1 + index // 26)
 
 
 def _number(value: float | None, digits: int | None = None) -> str:

@@ -32,7 +32,6 @@ from bandana.flows.plan.roles import Role
 from bandana.flows.results.audit_report import write_document
 from bandana.flows.results.summaries import Summary, summarize_cell
 from bandana.flows.spec.aims import aim_of
-from bandana.flows.spec.spec import Spec
 from bandana.flows.texts.mistakes import SpecError
 from bandana.privacy_core import GaussianDP, PureDP
 
@@ -157,7 +156,8 @@ def _problem(
     for row in rows:
         row["is_on_front"] = row in able and not any(_dominates(other, row) for other in able)
     entries = {name for cell in cells for name in (cell.entry.label, cell.entry.seed_name)}
-    kinds = set(spec.environment[0].played_as)
+    levels = sorted({mu for item in every_of(spec) for mu in item.mu or ()})
+    trusts = dict.fromkeys(row["privacy_model"] for row in rows if row["role"] == "private")
     return {
         "name": problem.name,
         "title": spec.title or problem.name,
@@ -171,17 +171,17 @@ def _problem(
         "replications": spec.replications,
         "band": words(spec.replications),
         "is_changed": problem.is_changed,
-        "levels": sorted({mu for item in every_of(spec) for mu in item.mu or ()}),
+        "levels": levels,
         "parameters": {name: value for item in every_of(spec) for name, value in item.parameters.items()},
         "rows": sorted(rows, key=_order),
         "lower_bounds": _lower_bounds([*measures.values()]),
-        "best": [_best(able, measures, level, trust) for level, trust in _contests(rows, spec)],
+        "best": [_best(able, measures, level, trust) for trust in trusts for level in levels],
         "missing": [cell.name for cell in cells if cell not in played],
         "left_out": [
             entry.label
             for entry in catalog.known()
             if aim_of(entry) is problem.aim
-            and kinds & set(entry.plays_on)
+            and set(spec.environment[0].played_as) & set(entry.plays_on)
             and not entries & {entry.label, "" if entry.is_private else entry.seed_name}
         ],
     }
@@ -230,12 +230,6 @@ def _dominates(other: Row, row: Row) -> bool:
     is_as_private = other["mu_claimed"] <= present(row["mu_claimed"]) * (1 + _WITHIN)
     is_more_private = other["mu_claimed"] < present(row["mu_claimed"]) * (1 - _WITHIN)
     return bool(is_as_private and (other["mean"] < row["mean"] or (other["mean"] == row["mean"] and is_more_private)))
-
-
-def _contests(rows: Sequence[Row], spec: Spec) -> list[tuple[float, str]]:
-    levels = sorted({mu for item in every_of(spec) for mu in item.mu or ()})
-    trusts = dict.fromkeys(row["privacy_model"] for row in rows if row["role"] == "private")
-    return [(level, trust) for trust in trusts for level in levels]
 
 
 def _best(rows: Sequence[Row], cells: dict[str, tuple[Cell, Measured]], level: float, trust: str) -> Best:

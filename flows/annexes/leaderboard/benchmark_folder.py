@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from dataclasses import dataclass
 from functools import cached_property
@@ -124,7 +123,11 @@ def read(folder: Path, rows: Path | None = None, only: list[str] | None = None, 
     Raises:
       SpecError: a file is missing or wrong; the message names the file and the field.
     """
-    version = _read_version(folder / VERSION)
+    try:
+        version = _Version.model_validate_json(_text(folder / VERSION))
+    except ValidationError as error:
+        words = [explain(item, None, str(folder / VERSION)) for item in error.errors()]
+        raise SpecError("\n".join(words)) from error
     names = [path.stem for path in sorted(folder.glob("*.yaml"))]
     if missing := [name for name in version.problems if name not in names]:
         raise SpecError(
@@ -172,7 +175,9 @@ def audit_plans(benchmark: Benchmark) -> list[Plan]:
         if audits := plan.private:
             plans.append(plan)
             labels = {("record" if cell.promised is None else "user", cell.entry.label) for cell in audits}
-            done |= {(level, label) for level, label in labels if label not in _own_labels(plan.spec)}
+            items = [item for item in plan.spec.algorithms if isinstance(item, OwnAlgorithmSpec)]
+            own = {entry.name for item in items for entry in item.entries()}
+            done |= {(level, label) for level, label in labels if label not in own}
     return plans
 
 
@@ -205,10 +210,6 @@ def left_to_the_whole(benchmark: Benchmark) -> set[tuple[str, str]]:
 def middle(levels: list[float]) -> float:
     """The middle one of some levels; of an even number the less private one."""
     return sorted(levels)[len(levels) // 2]
-
-
-def _own_labels(spec: Spec) -> set[str]:
-    return {entry.name for item in spec.algorithms if isinstance(item, OwnAlgorithmSpec) for entry in item.entries()}
 
 
 def _quick(tree: JsonObject) -> JsonObject:
@@ -245,13 +246,6 @@ def _check(spec: Spec, path: Path) -> None:
         )
 
 
-def _read_version(path: Path) -> _Version:
-    try:
-        return _Version.model_validate_json(_text(path))
-    except ValidationError as error:
-        raise SpecError("\n".join(explain(item, None, str(path)) for item in error.errors())) from error
-
-
 def _own_rows(folder: Path, *, is_asked: bool) -> list[tuple[list[str], list[JsonObject]]]:
     """Problems that each file of rows plays on, and its algorithms, whose files have absolute paths."""
     if not folder.is_dir():
@@ -282,12 +276,3 @@ def _text(path: Path) -> str:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise SpecError(f"{path}: cannot be read: {error}") from error
-
-
-def written_version(folder: Path, title: str, version: int) -> str:
-    """The text of a version file that lists the problems as they are now, in the order of the one that there is."""
-    before = json.loads(_text(folder / VERSION))["problems"] if (folder / VERSION).exists() else {}
-    names = [path.stem for path in sorted(folder.glob("*.yaml"))]
-    ordered = [*(name for name in before if name in names), *(name for name in names if name not in before)]
-    problems = {name: digest(yaml.safe_load(_text(folder / f"{name}.yaml"))) for name in ordered}
-    return json.dumps({"version": version, "title": title, "problems": problems}, indent=1) + "\n"

@@ -142,7 +142,13 @@ def _best(document: Leaderboard) -> list[Block]:
         "The private row of least mean regret, rounds to stop, or share of wrong answers, among those whose claim is at "
         "most µ; below it, the rows whose difference to it is not resolved."
     )
-    blocks = [paragraph(_form(document))]
+    form = f"The whole form of version {document['version']}: every problem at its own horizon."
+    if document["form"] == "quick":
+        form = (
+            f"The quick form of version {document['version']}: {document['rule']}. It shows that everything runs, and the "
+            "order of rows that differ much; compare papers on the whole form."
+        )
+    blocks = [paragraph(form)]
     if changed := [problem["name"] for problem in document["problems"] if problem["is_changed"]]:
         blocks.append(
             paragraph(
@@ -153,15 +159,6 @@ def _best(document: Leaderboard) -> list[Block]:
     if not rows:
         return [*blocks, paragraph("No private row is finished.")]
     return [*blocks, table_block(caption, columns, rows, widths=[2.0, 1.0, 0.8, *[2.0] * len(levels)])]
-
-
-def _form(document: Leaderboard) -> str:
-    if document["form"] == "whole":
-        return f"The whole form of version {document['version']}: every problem at its own horizon."
-    return (
-        f"The quick form of version {document['version']}: {document['rule']}. It shows that everything runs, and the order "
-        "of rows that differ much; compare papers on the whole form."
-    )
 
 
 def _winner(best: Best | None) -> Cell:
@@ -204,9 +201,10 @@ def _figure(problem: Problem, private: Sequence[Row]) -> Block:
     ends = "; ".join(f"{row['label']}: {number(float(row['mean']))} at µ = {number(row['mu_claimed'])}" for row in private)
     others = [row for row in problem["rows"] if row["role"] != "private"]
     measure = MEASURES[problem["measure"]]
+    band = "Clopper and Pearson's, of a share" if problem["measure"] == "errors" else problem["band"]
     return figure_block(
         f"{problem['measure']} against mu on {problem['name']}",
-        f"{_sentence(measure.words)} against the claimed µ, with intervals: {_band(problem)}. Filled marks are on the front "
+        f"{_sentence(measure.words)} against the claimed µ, with intervals: {band}. Filled marks are on the front "
         "of their trust model. Gray: not private; dotted gray: reference policies. Dotted in color: its lower bound.",
         [
             (
@@ -270,10 +268,6 @@ def _more(problem: Problem) -> dict[str, Callable[[StoppedTests], str]]:
     if problem["measure"] == "errors":
         return {"Proved at most": lambda test: number(test["error_bound"])}
     return {}
-
-
-def _band(problem: Problem) -> str:
-    return "Clopper and Pearson's, of a share" if problem["measure"] == "errors" else str(problem["band"])
 
 
 def _verdict(row: Row) -> Cell:

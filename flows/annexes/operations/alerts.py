@@ -13,7 +13,6 @@ from uuid import UUID
 from bandana.flows.texts.mistakes import SpecError
 
 if TYPE_CHECKING:
-    from prefect.automations import Automation
     from prefect.events.schemas.automations import EventTrigger, Posture
 
 BLOCK = "bandana-alert"
@@ -77,6 +76,7 @@ def watch(url: str | None, watched: Mapping[str, Watched]) -> None:
     """
     from prefect.client.orchestration import get_client
     from prefect.client.schemas.sorting import AutomationSort
+    from prefect.events.schemas.automations import Posture
 
     with get_client(sync_client=True) as client:
         for stored in client.read_automations(sort=AutomationSort.NAME_ASC, limit=_MOST_AUTOMATIONS):
@@ -86,8 +86,12 @@ def watch(url: str | None, watched: Mapping[str, Watched]) -> None:
         return
     block = _block(url)
     for name, deployment in watched.items():
-        for automation in (_on_failure(name, deployment, block), _on_silence(name, deployment, block)):
-            automation.create()
+        broken = _trigger(deployment, _BROKEN, Posture.Reactive, timedelta(0))
+        subject = f"Bandana: {name}: {{{{ flow_run.name }}}} is {{{{ flow_run.state.name }}}}"
+        _create(f"{name} failed", "A run failed or crashed.", broken, block, subject, _BODY)
+        silent = _trigger(deployment, _ENDED, Posture.Proactive, deployment.silence)
+        body = f"No run of {name} has ended for {deployment.silence / timedelta(hours=1):.4g} hours."
+        _create(f"no {name}", "No run ended for too long.", silent, block, f"Bandana: {name} did not run", body)
 
 
 def _block(url: str) -> UUID:
@@ -105,22 +109,6 @@ def _block(url: str) -> UUID:
     return stored
 
 
-def _on_failure(name: str, deployment: Watched, block: UUID) -> Automation:
-    from prefect.events.schemas.automations import Posture
-
-    trigger = _trigger(deployment, _BROKEN, Posture.Reactive, timedelta(0))
-    subject = f"Bandana: {name}: {{{{ flow_run.name }}}} is {{{{ flow_run.state.name }}}}"
-    return _automation(f"{name} failed", "A run failed or crashed.", trigger, block, subject, _BODY)
-
-
-def _on_silence(name: str, deployment: Watched, block: UUID) -> Automation:
-    from prefect.events.schemas.automations import Posture
-
-    trigger = _trigger(deployment, _ENDED, Posture.Proactive, deployment.silence)
-    body = f"No run of {name} has ended for {deployment.silence / timedelta(hours=1):.4g} hours."
-    return _automation(f"no {name}", "No run ended for too long.", trigger, block, f"Bandana: {name} did not run", body)
-
-
 def _trigger(deployment: Watched, states: tuple[str, ...], posture: Posture, within: timedelta) -> EventTrigger:
     from prefect.events.schemas.automations import EventTrigger
     from prefect.events.schemas.events import ResourceSpecification
@@ -136,9 +124,9 @@ def _trigger(deployment: Watched, states: tuple[str, ...], posture: Posture, wit
     )
 
 
-def _automation(name: str, description: str, trigger: EventTrigger, block: UUID, subject: str, body: str) -> Automation:
+def _create(name: str, description: str, trigger: EventTrigger, block: UUID, subject: str, body: str) -> None:
     from prefect.automations import Automation
     from prefect.events.actions import SendNotification
 
     action = SendNotification(block_document_id=block, subject=subject, body=body)
-    return Automation(name=f"{PREFIX}{name}", description=description, trigger=trigger, actions=[action])
+    Automation(name=f"{PREFIX}{name}", description=description, trigger=trigger, actions=[action]).create()

@@ -81,14 +81,11 @@ class Reporting:
 
         if self.server is None:
             check_port(self.port)
+            folder = open_data(data)
+            settings = service_settings(self.port, login.keep(folder.login))
         else:
             shared_server.check_address(self.server, self.insecure)
-        folder = open_data(data)
-        settings = (
-            service_settings(self.port, login.keep(folder.login))
-            if self.server is None
-            else shared_server.client_settings(self.server)
-        )
+            folder, settings = open_data(data), shared_server.client_settings(self.server)
         os.environ.update({**settings, SERVICE: str(os.getpid())})
         folder.prepare()
         return folder
@@ -234,8 +231,11 @@ def prune(
     with failures(debug):
         from bandana.flows.annexes.operations.prune import prune as clear
         from bandana.flows.annexes.operations.prune import prune_history, prune_runs, seconds_of
+        from bandana.flows.texts.mistakes import SpecError
 
-        seconds, folder = seconds_of(keep), DataFolder(_there(data))
+        seconds, folder = seconds_of(keep), DataFolder(data_root(data))
+        if not folder.root.is_dir():
+            raise SpecError(f"--data: {folder.root} does not exist")
         folder.set_environment()
         results = clear(folder, seconds, is_dry=dry_run)
         runs = prune_runs(folder, seconds, is_dry=dry_run)
@@ -293,13 +293,3 @@ def doctor(as_json: AsJson = False, data: Data = None, debug: Debug = False) -> 
             console(150).print(table)
         if any(each.state is State.BAD for each in findings):
             raise typer.Exit(FAILURE)
-
-
-def _there(data: Path | None) -> Path:
-    """The data folder, which must exist."""
-    from bandana.flows.texts.mistakes import SpecError
-
-    root = data_root(data)
-    if not root.is_dir():
-        raise SpecError(f"--data: {root} does not exist")
-    return root

@@ -23,7 +23,6 @@ from prefect.cache_policies import NO_CACHE
 from prefect.runtime import flow_run
 
 from bandana.audits.bounds.samples import BINS
-from bandana.audits.neighbors.pairs import Pair
 from bandana.audits.replays.nights import Night, NightlyClaims, Together, bet, holds, replayed
 from bandana.audits.searches.request import Request
 from bandana.audits.searches.sampling import promise
@@ -116,7 +115,9 @@ def accumulate(cell: Cell, folder: DataFolder, night: str, level: float) -> Accu
     claims = NightlyClaims(request.main, request.claimed)
     facts = {"asked": audit_facts(cell), "quantity": str(claims.quantity), "values": claims.values.tolist(), "bins": BINS}
     place = folder.suite(cell.spec.name) / FRESH / f"{cell.slug}-{key_of(facts, audit_code(cell)).replace('-', '')[:32]}"
-    pair = _strongest(request)
+    # The pair on which a few replays of the fixed seed show most: no night's own replays choose it.
+    promises = [promise(request.trial.algorithm, each, request.effort.seed) for each in request.canaries]
+    pair = request.canaries[promises.index(max(promises))]
     if _night(place / f"{night}.json", claims) is None:
         begun = _begin(place, night, claims)
         known = dict(_nights(place, claims))
@@ -136,12 +137,6 @@ def accumulate(cell: Cell, folder: DataFolder, night: str, level: float) -> Accu
         is_refuted=together.is_refuted,
         pair=pair.description,
     )
-
-
-def _strongest(request: Request) -> Pair:
-    """The pair of canaries on which a few replays of the fixed seed show most: no night's own replays choose it."""
-    promises = [promise(request.trial.algorithm, pair, request.effort.seed) for pair in request.canaries]
-    return request.canaries[promises.index(max(promises))]
 
 
 def _begin(place: Path, night: str, claims: NightlyClaims) -> JsonObject:

@@ -26,6 +26,7 @@ SHOWN = 30
 _NIGHT = "night"
 _BARS = "▁▂▃▄▅▆▇█"
 _MISSING = "·"
+_MARKS = {"PASS": "■", "NOT REFUTED": "■", "INCONCLUSIVE": "□", "FAIL": "✗"}
 
 
 @dataclass(frozen=True)
@@ -89,19 +90,16 @@ def close(plan: Plan, text: str, folder: DataFolder, ended: JsonObject | State[A
         facts = {name: value for name, value in asdict(tonight).items() if name != "time"}
         facts[FRESH] = [row | {"log10_evidence": row["log10_evidence"][-1:]} for row in facts[FRESH]]
         Journal(_place(folder, spec.name)).write(_NIGHT, **facts)
+        reports = {kind: folder.suite(spec.name) / f"report.{kind}" for kind in ("html", "pdf", "json")}
+        links = {f"report ({kind})": str(path) for kind, path in reports.items() if path.exists()}
+        links["runs in MLflow"] = f"bandana ui --data {json.dumps(str(folder.root))}"
         create_markdown_artifact(
             key=f"{slug(spec.name)}-night",
-            markdown=page(spec.name, [*before, tonight], _links(folder, spec.name)),
+            markdown=page(spec.name, [*before, tonight], links),
             description=f"Last night of {spec.name}: {alarm or 'all well'}",
         )
     except Exception as error:
         get_run_logger().error("the night's page could not be written: %s", error)
-
-
-def _links(folder: DataFolder, suite: str) -> dict[str, str]:
-    reports = {kind: folder.suite(suite) / f"report.{kind}" for kind in ("html", "pdf", "json")}
-    paths = {f"report ({kind})": str(path) for kind, path in reports.items() if path.exists()}
-    return {**paths, "runs in MLflow": f"bandana ui --data {json.dumps(str(folder.root))}"}
 
 
 def page(suite: str, nights: Sequence[Night], links: Mapping[str, str]) -> str:
@@ -113,7 +111,8 @@ def page(suite: str, nights: Sequence[Night], links: Mapping[str, str]) -> str:
         lines += ["| cell | verdict | night before | nights |", "|---|---|---|---|"]
         for label, verdict in tonight.verdicts.items():
             then = (before.verdicts if before else {}).get(label, "-")
-            lines.append(f"| {label} | {verdict} | {then} | {_verdicts(label, shown)} |")
+            marks = "".join(_MARKS.get(night.verdicts.get(label, ""), _MISSING) for night in shown)
+            lines.append(f"| {label} | {verdict} | {then} | {marks} |")
         lines += ["", "A square is a night: ■ PASS or NOT REFUTED, □ INCONCLUSIVE, ✗ FAIL, · not audited.", ""]
     rows = [(label, name, value) for label, numbers in tonight.numbers.items() for name, value in numbers.items()]
     if rows:
@@ -175,11 +174,6 @@ def _since(night: Night, before: Night | None) -> str:
     code = "the same code" if night.code == before.code else f"other code ({before.code[:12]} -> {night.code[:12]})"
     ended = "all was well" if not before.alarm else before.alarm
     return f"The night before, {before.time:%Y-%m-%d %H:%M} UTC: {ended}; {code}."
-
-
-def _verdicts(label: str, nights: Sequence[Night]) -> str:
-    marks = {"PASS": "■", "NOT REFUTED": "■", "INCONCLUSIVE": "□", "FAIL": "✗"}
-    return "".join(marks.get(night.verdicts.get(label, ""), _MISSING) for night in nights)
 
 
 def sparkline(values: Sequence[float | None]) -> str:

@@ -74,8 +74,9 @@ def prune_runs(folder: DataFolder, keep: float, *, is_dry: bool = False) -> Prun
     if address.database is not None and not address.database.exists():
         return PrunedRuns()
     tracker = Tracker(folder.root, address)
-    runs, kept = tracker.old_runs((time.time() - keep) * 1000, _reported_evidence(folder))
-    is_purged = address.kind != "http" if is_dry else tracker.remove_runs(runs)
+    evidence = {str(file.get("sha256")) for file in _reported(folder)[0]}
+    runs, kept = tracker.superseded.find((time.time() - keep) * 1000, evidence)
+    is_purged = address.kind != "http" if is_dry else tracker.superseded.remove(runs)
     return PrunedRuns(tuple(runs), kept, is_purged)
 
 
@@ -111,7 +112,8 @@ def prune(folder: DataFolder, keep: float, *, is_dry: bool = False) -> Pruned:
     be charged again.
     """
     store, now = Store(folder.results), time.time()
-    reported, notes = _reported(folder)
+    files, notes = _reported(folder)
+    reported = {str(file["path"]).removeprefix("results/") for file in files}  # evidence is a second name of some
     present, more = _present(folder, store)
     kept: Counter[str] = Counter()
     removed, n_bytes = [], 0
@@ -146,18 +148,7 @@ def _guarded(path: Path, store: Store, *, is_private_known: bool) -> str | None:
     return UNREADABLE  # its suite may be one of those
 
 
-def _reported(folder: DataFolder) -> tuple[set[str], list[str]]:
-    """Results that reports list, by kind and name, with those that their evidence is a second name of."""
-    files, notes = _reported_files(folder)
-    return {str(file["path"]).removeprefix("results/") for file in files}, notes
-
-
-def _reported_evidence(folder: DataFolder) -> set[str]:
-    """SHA-256 of the files that reports list."""
-    return {str(file.get("sha256")) for file in _reported_files(folder)[0]}
-
-
-def _reported_files(folder: DataFolder) -> tuple[list[JsonObject], list[str]]:
+def _reported(folder: DataFolder) -> tuple[list[JsonObject], list[str]]:
     """Files that reports list, and the reports that cannot be read."""
     listed: list[JsonObject] = []
     notes = []

@@ -24,7 +24,7 @@ from bandana.flows.folder.settings import DataFolder, data_root
 from bandana.flows.folder.store import write_whole
 from bandana.flows.plan.plan import Plan
 from bandana.flows.running.executors import Executor, Resources, task_runner
-from bandana.flows.spec.spec import Spec, load_spec, parse_spec, standing_alone
+from bandana.flows.spec.spec import load_spec, parse_spec, standing_alone
 from bandana.flows.suites.alarms import AlarmRaised
 from bandana.flows.suites.audit_all import SUITE, audit_all_flow
 from bandana.flows.suites.suite import suite_flow
@@ -145,26 +145,19 @@ def deployments(
     names = [plan.spec.name for _, plan in specs]
     if twice := [name for name in names if names.count(name) > 1]:
         raise SpecError(f"two specs have the name {twice[0]!r}; each is scheduled under its own")
-    return [*(_each_night(source, plan.spec, times, data, steps) for source, plan in specs), _each_week(times, data)]
-
-
-def _each_night(source: str, spec: Spec, times: Times, data: str, steps: Sequence[str]) -> RunnerDeployment:
-    """Deployment of the nightly benchmark of a spec."""
-    deployment = nightly_benchmark.to_deployment(
-        spec.name,
-        schedules=[Cron(times.nightly, timezone=times.timezone)],
-        parameters={"spec": source, "data": data, "steps": list(steps)},
-        description=f"{spec.title or spec.name}: {', '.join(steps)}. {spec.description}".strip(),
-        tags=list(dict.fromkeys(["bandana", "nightly", spec.name])),
-        concurrency_limit=1,
-        entrypoint_type=EntrypointType.MODULE_PATH,
-    )
-    return cast(RunnerDeployment, deployment)  # a coroutine only where a loop runs
-
-
-def _each_week(times: Times, data: str) -> RunnerDeployment:
-    """Deployment of the weekly audit of the catalog."""
-    deployment = weekly_audit.to_deployment(
+    made = [
+        nightly_benchmark.to_deployment(
+            plan.spec.name,
+            schedules=[Cron(times.nightly, timezone=times.timezone)],
+            parameters={"spec": source, "data": data, "steps": list(steps)},
+            description=f"{plan.spec.title or plan.spec.name}: {', '.join(steps)}. {plan.spec.description}".strip(),
+            tags=list(dict.fromkeys(["bandana", "nightly", plan.spec.name])),
+            concurrency_limit=1,
+            entrypoint_type=EntrypointType.MODULE_PATH,
+        )
+        for source, plan in specs
+    ]
+    audit = weekly_audit.to_deployment(
         SUITE,
         schedules=[Cron(times.weekly, timezone=times.timezone)],
         parameters={"data": data},
@@ -173,4 +166,4 @@ def _each_week(times: Times, data: str) -> RunnerDeployment:
         concurrency_limit=1,
         entrypoint_type=EntrypointType.MODULE_PATH,
     )
-    return cast(RunnerDeployment, deployment)  # a coroutine only where a loop runs
+    return cast(list[RunnerDeployment], [*made, audit])  # coroutines only where a loop runs

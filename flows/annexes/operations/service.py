@@ -16,7 +16,6 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import psutil
@@ -87,7 +86,7 @@ def server(port: int, log: Path) -> Iterator[str]:
     make_folder(log.parent)
     make_file(log)
     check_database(log.parent)
-    previous = signal.signal(signal.SIGTERM, _exit)
+    previous = signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     command = [sys.executable, "-m", "prefect", "server", "start", "--host", HOST, "--port", str(port)]
     starting = ExitStack()
     mark = starting.enter_context(laying_out(log.parent))
@@ -167,7 +166,7 @@ def register(deployments: Sequence[RunnerDeployment]) -> Served:
     return Served(runner, tuple(ids.values()), times)
 
 
-def run_until_stopped(served: Served, run_at_once: Sequence[str] = ()) -> None:
+def run_until_stopped(served: Served, run_at_once: Sequence[str]) -> None:
     """Runs what is due until Ctrl-C or SIGTERM; then pauses the schedules, ends what runs, and returns.
 
     Deployments in `run_at_once`, by their full names flow/deployment, run now too.
@@ -253,10 +252,6 @@ def _watch_for_zombies() -> None:
         ),
         actions=[ChangeFlowRunState(state=StateType.CRASHED, message="no heartbeat for 90 seconds")],
     ).create()
-
-
-def _exit(_signal: int, _frame: FrameType | None) -> None:
-    raise SystemExit(0)
 
 
 def _end_with_parent() -> None:

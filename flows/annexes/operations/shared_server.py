@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import ipaddress
 import os
 import signal
+import sys
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import FrameType
 from urllib.parse import urlsplit
 
 from bandana.flows.annexes.operations.service import FAILED, HEARTBEAT
 from bandana.flows.running.interrupt import stop
 from bandana.flows.servers import login as logins
+from bandana.flows.servers.loopback import is_loopback
 from bandana.flows.servers.prefect_health import ServerError, unanswered, watch
 from bandana.flows.texts.mistakes import SpecError
 
@@ -36,7 +36,7 @@ def check_address(api: str, insecure: bool) -> None:
             if parts.username is None
             else f"--server: no password belongs into the address: set {logins.CLIENT}"
         )
-    if parts.scheme == "http" and not insecure and not _is_loopback(parts.hostname):
+    if parts.scheme == "http" and not insecure and not is_loopback(parts.hostname):
         raise SpecError(
             f"--server: {api[:200]!r} is beyond this machine and not encrypted; who reads its password runs code as "
             "you: put TLS before it and write https://, or allow --insecure"
@@ -77,20 +77,9 @@ def connected(api: str) -> Iterator[str]:
         raise ServerError(f"{api} is no Prefect server: it answers {error.code}; an address ends with /api") from None
     except OSError as error:
         raise ServerError(f"Prefect's server at {api} does not answer ({error})") from None
-    previous = signal.signal(signal.SIGTERM, _exit)
+    previous = signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     watch(lambda words: stop(words, FAILED))
     try:
         yield api.removesuffix("/api")
     finally:
         signal.signal(signal.SIGTERM, previous)
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
-def _exit(_signal: int, _frame: FrameType | None) -> None:
-    raise SystemExit(0)

@@ -277,14 +277,13 @@ def _rows(columns: tuple[Column, ...]) -> Iterable[JsonObject]:
     for name, tight in (("the same noise, scaled", same), *((c.calibration, c.noise) for c in columns[1:])):
         for quantity in (quantity for quantity in first.noise if quantity in tight):
             one, other = first.noise[quantity], tight[quantity]
-            row = {
+            yield {
                 "quantity": _in_words([quantity]),
                 "tight_by": name,
                 "printed": one,
                 "tight": other,
                 "factor": one / other,
             }
-            yield row
 
 
 def _in_words(quantities: list[Quantity]) -> str:

@@ -10,7 +10,7 @@ from bandana.flows.commands.audit import catalog
 from bandana.flows.commands.audit.options import Limits, Neighbors, Promise, Running, Search, Subject, as_typed, given
 from bandana.flows.commands.failures import failures
 from bandana.flows.commands.groups import grouped
-from bandana.flows.commands.suites import resources_of, run_file
+from bandana.flows.commands.suites import read, resources_of, run_spec
 
 
 @grouped
@@ -42,7 +42,8 @@ def audit(subject: Subject, neighbors: Neighbors, promise: Promise, search: Sear
             if options:
                 raise SpecError(f"{as_typed(options)}: only with --algorithm; a spec has its own field `audit`")
             data, steps = None if how.data is None else Path(how.data), ["audit", "report"]
-            run_file(subject.spec, data, steps, resources, dry_run=how.dry_run, is_agreed=how.yes, as_json=how.as_json)
+            spec = read(subject.spec)
+            run_spec(spec, data, steps, resources, dry_run=how.dry_run, is_agreed=how.yes, as_json=how.as_json)
         else:
             _by_annex("algorithm", subject, options, limits, how)
 

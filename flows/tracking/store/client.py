@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from typing import TypeVar
 
     from mlflow.store.entities import PagedList
+    from sqlalchemy import Connection
 
     T = TypeVar("T")
     from mlflow import MlflowClient
@@ -129,13 +130,8 @@ def touch(address: TrackingAddress) -> None:
         except urllib.error.HTTPError:
             pass  # it answers; what it thinks of us shows at the first call
     elif address.kind == "postgresql":
-        from sqlalchemy import create_engine
-
-        engine = create_engine(address.uri)
-        try:
-            engine.connect().close()
-        finally:
-            engine.dispose()
+        with _connected(address):
+            pass
     else:
         assert address.database is not None
         make_file(address.database)  # SQLite gives its journals the same mode
@@ -177,18 +173,22 @@ def probe(store: TrackingStore) -> str:
             if (reason := refusal(address.database, "experiments")) is not None:
                 raise TrackingError(f"{address.database} cannot be written ({reason}): check its permissions and its disk")
         else:
-            _write_nothing(address)
+            from sqlalchemy import text
+
+            with _connected(address) as connection:
+                connection.execute(text("UPDATE experiments SET name = name WHERE experiment_id = 0"))
+                connection.rollback()
     return "its store can be read and written"
 
 
-def _write_nothing(address: TrackingAddress) -> None:
-    from sqlalchemy import create_engine, text
+@contextmanager
+def _connected(address: TrackingAddress) -> Iterator[Connection]:
+    from sqlalchemy import create_engine
 
     engine = create_engine(address.uri)
     try:
         with engine.connect() as connection:
-            connection.execute(text("UPDATE experiments SET name = name WHERE experiment_id = 0"))
-            connection.rollback()
+            yield connection
     finally:
         engine.dispose()
 

@@ -36,11 +36,10 @@ class Locks:
     @contextmanager
     def hold(self, name: str) -> Iterator[None]:
         """Waits until nobody else holds the name; a writer that dies lets go of it."""
-        with self._advisory(name) if self._address.kind == "postgresql" else self._file(name):
-            yield
-
-    @contextmanager
-    def _file(self, name: str) -> Iterator[None]:
+        if self._address.kind == "postgresql":
+            with self._advisory(name):
+                yield
+            return
         safe = re.sub(r"[^A-Za-z0-9._-]", "-", name)
         with open(self._folder / f"{safe}.lock", "w") as handle:
             fcntl.flock(handle, fcntl.LOCK_EX)

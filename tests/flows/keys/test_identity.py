@@ -116,7 +116,7 @@ def test_an_edit_in_audits_recomputes_no_block(cells, edited):
 @pytest.mark.parametrize(
     ("path", "old", "new", "plays_on"),
     [
-        ("flows/problems/linear.py", "item.signal * unit", "-item.signal * unit", ("linear", "sphere", "fixed-sphere")),
+        ("flows/problems/linear.py", "norm * drawn", "-norm * drawn", ("linear", "sphere", "fixed-sphere", "logistic")),
         ("flows/problems/linear.py", "randhie_table(seed, rounds)", "randhie_table(seed, 7)", ("randhie",)),
         ("flows/problems/finite_arms.py", "asarray(self.item.means)", "asarray(self.item.means[::-1])", ("bernoulli",)),
         ("flows/problems/finite_arms.py", "return resampled_arms(", "return 1 * resampled_arms(", ("thornton_hiv",)),
@@ -250,7 +250,7 @@ def test_a_flipped_sign_of_theta_never_gets_the_old_regret(tmp_path, copied, mon
     old, _ = benchmark_block(cell.blocks()[0], store)
     original, place = linear_environments.parameter_of, copied / "flows" / "problems" / "linear.py"
     whole = place.read_text()
-    place.write_text(whole.replace("item.signal * unit", "-item.signal * unit"))
+    place.write_text(whole.replace("norm * drawn", "-norm * drawn"))
     try:
         monkeypatch.setattr(linear_environments, "parameter_of", lambda *given: -original(*given))
         monkeypatch.setattr(identity, "CODE", Code({package: copied / folder for package, folder in FOLDERS.items()}))

@@ -20,8 +20,6 @@ from __future__ import annotations
 import hmac
 import io
 import math
-import os
-import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -35,6 +33,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import chdtr
 
+from bandana.flows.folder.store import write_whole
 from bandana.flows.texts.json_text import JsonObject
 from bandana.flows.texts.mistakes import BookError
 
@@ -394,15 +393,9 @@ def note(folder: Path, digest: str, rows: Callable[[], Rows]) -> None:
         for field, value in sketch._asdict().items()
     }
     folder.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(prefix=".", suffix=".npz", dir=folder)  # of mode 0600
-    try:
-        with os.fdopen(handle, "wb") as file:
-            np.savez(file, allow_pickle=False, **plain, **arrays)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, folder / f"{digest}.npz")
-    finally:
-        Path(temporary).unlink(missing_ok=True)
+    buffer = io.BytesIO()
+    np.savez(buffer, allow_pickle=False, **plain, **arrays)
+    write_whole(folder / f"{digest}.npz", buffer.getvalue())  # of mode 0600
 
 
 @lru_cache(maxsize=64)

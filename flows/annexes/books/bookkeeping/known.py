@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import NamedTuple
 
 from bandana.flows.annexes.books.bookkeeping import identity, witness
 from bandana.flows.annexes.books.bookkeeping.identity import Rows, Table
+from bandana.flows.annexes.books.bookkeeping.seeds import append
 from bandana.flows.annexes.books.bookkeeping.spending import Charge
 from bandana.flows.texts.json_text import JsonObject
 from bandana.flows.texts.mistakes import BookError
@@ -123,12 +123,7 @@ class DataSet:
         if self.heads is None:
             return
         self.note()
-        handle = os.open(self._notes / f"{self.digest}.jsonl", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-        try:
-            os.write(handle, (json.dumps(dict(body)) + "\n").encode())
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+        append(self._notes / f"{self.digest}.jsonl", dict(body))
 
     def noted_runs(self) -> Iterator[tuple[str, JsonObject]]:
         """Runs over the same rows that `note_run` wrote down, each with the digest of the file that it played.

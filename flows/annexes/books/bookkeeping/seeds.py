@@ -12,6 +12,16 @@ FOLDER = "books/seeds"
 """Place in a data folder, one file for each data set."""
 
 
+def append(path: Path, row: object) -> None:
+    """Appends a JSON line to a file of its owner alone; when this returns, it is on disk."""
+    handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    try:
+        os.write(handle, (json.dumps(row) + "\n").encode())
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
 def claim(folder: Path, digest: str, seed: str, key: str, name: str) -> None:
     """Notes that a block draws noise from a seed; the same block may draw it again, such as after a kill.
 
@@ -29,12 +39,7 @@ def claim(folder: Path, digest: str, seed: str, key: str, name: str) -> None:
     """
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{digest}.jsonl"
-    handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-    try:
-        os.write(handle, (json.dumps([seed, key]) + "\n").encode())
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    append(path, [seed, key])
     for line in path.read_text(encoding="utf-8").splitlines():
         known, owner = json.loads(line)
         if known == seed:

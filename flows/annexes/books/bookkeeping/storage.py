@@ -93,7 +93,7 @@ class Storage:
         if self._is_file and not self._path.exists():
             return []
         with self._connected() as connection:
-            return self._read(connection)
+            return _rows(connection, self._book) if inspect(connection).has_table(_ENTRIES.name) else []
 
     @contextmanager
     def writing(self, *, is_whole: bool = False) -> Iterator[Writer]:
@@ -108,15 +108,9 @@ class Storage:
         with self._connected(is_writer=True) as connection:
             _TABLES.create_all(connection)
             _index(connection)
-            yield Writer(connection, self._book, None if is_whole else self._last(connection, CHECKPOINT))
-
-    def _read(self, connection: Connection) -> list[Entry]:
-        return _rows(connection, self._book) if inspect(connection).has_table(_ENTRIES.name) else []
-
-    def _last(self, connection: Connection, kind: str) -> int | None:
-        of_kind = select(_ENTRIES.c.number).where(_ENTRIES.c.book == self._book, _ENTRIES.c.kind == kind)
-        number: int | None = connection.execute(of_kind.order_by(_ENTRIES.c.number.desc()).limit(1)).scalar()
-        return number
+            of_kind = select(_ENTRIES.c.number).where(_ENTRIES.c.book == self._book, _ENTRIES.c.kind == CHECKPOINT)
+            last: int | None = connection.execute(of_kind.order_by(_ENTRIES.c.number.desc()).limit(1)).scalar()
+            yield Writer(connection, self._book, None if is_whole else last)
 
     @contextmanager
     def _connected(self, *, is_writer: bool = False) -> Iterator[Connection]:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
 from bandana.flows.annexes.books.bookkeeping.chain import Entry
+from bandana.flows.folder.store import write_whole
 from bandana.flows.texts.mistakes import BookError
 
 FOLDER = "books/heads"
@@ -60,12 +59,5 @@ def of_book(heads: Path | None, place: str) -> list[Seen]:
 def note(heads: Path, digest: str, place: str, first: str, entry: Entry) -> None:
     """Keeps the last entry; of two processes at once either may win, since both entries are in the book."""
     heads.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(prefix=".", dir=heads)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            json.dump(Seen(place_from(heads, place), first, entry.number, entry.hash)._asdict(), file)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, heads / f"{digest}.json")
-    finally:
-        Path(temporary).unlink(missing_ok=True)
+    seen = Seen(place_from(heads, place), first, entry.number, entry.hash)
+    write_whole(heads / f"{digest}.json", json.dumps(seen._asdict()).encode())

@@ -20,7 +20,7 @@ def quick():
 
 
 def test_the_version_is_that_of_the_problems(quick):
-    """Whoever changes a problem raises the version, and writes the hashes anew with `written_version`."""
+    """Whoever changes a problem raises the version, and writes the hashes anew with `version_file.written_version`."""
     assert [problem.name for problem in quick.problems if problem.is_changed] == []
     assert {path.stem for path in FOLDER.glob("*.yaml")} == {problem.name for problem in quick.problems}
 

@@ -13,11 +13,12 @@ import numpy as np
 import pytest
 import yaml
 from typer.testing import CliRunner
+from version_file import written_version
 
 from bandana.algorithms import catalog
 from bandana.audits.reporting import figures, render_html, validate
 from bandana.flows.annexes.leaderboard import assemble, best, measures
-from bandana.flows.annexes.leaderboard.benchmark_folder import audit_plans, audited, left_to_the_whole, read, written_version
+from bandana.flows.annexes.leaderboard.benchmark_folder import audit_plans, audited, left_to_the_whole, read
 from bandana.flows.cli import app
 from bandana.flows.folder.settings import DataFolder
 from bandana.flows.folder.store import Store

@@ -93,10 +93,10 @@ def test_superseded_runs_that_nothing_stands_on_are_removed_for_good(data, track
 def test_a_run_that_became_current_again_stays(data, tracked):
     client, runs = tracked
     tracker = Tracker(data)
-    found, _ = tracker.old_runs((time.time() - 30 * DAY) * 1000, ())
+    found, _ = tracker.superseded.find((time.time() - 30 * DAY) * 1000, ())
     assert runs["old"] in {run.run_id for run in found}
     assert Tracker(data).log_cell("demo", _record("old", "a")) == runs["old"]
-    tracker.remove_runs([run for run in found if run.run_id == runs["old"]])
+    tracker.superseded.remove([run for run in found if run.run_id == runs["old"]])
     assert client.get_run(runs["old"]).info.lifecycle_stage == "active"
 
 
