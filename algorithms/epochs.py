@@ -168,7 +168,7 @@ class GrowingEpochs(DecidesEachRecord):
 
     def act(self, released: Released, context: FloatArray | None, step: int) -> IntArray:
         """(n_reps,) as the epoch's algorithm."""
-        return self._now(released).act(released.inner, context, step)
+        return self._algorithm(self.epoch_of(int(released.clock[0]))).act(released.inner, context, step)
 
     def absorb(self, sensitive: Sensitive, released: Released, record: Record, ledger: Ledger) -> tuple[Sensitive, Released]:
         """Absorbs a record with the epoch's algorithm, counting from the epoch's first; the last one starts the next epoch.
@@ -188,9 +188,6 @@ class GrowingEpochs(DecidesEachRecord):
         if step + 1 == self.start_of(epoch + 1):
             inner, outer = self._algorithm(epoch + 1).init(ledger.n_reps)
         return Sensitive(inner), Released(outer, released.clock)
-
-    def _now(self, released: Released) -> Algorithm:
-        return self._algorithm(self.epoch_of(int(released.clock[0])))
 
     def _algorithm(self, epoch: int) -> Algorithm:
         return _built(self.build, self.first * self.growth**epoch)
@@ -219,12 +216,7 @@ def _built(build: Callable[[int], Algorithm], rounds: int) -> Algorithm:
 
 @dataclass
 class _Later:
-    """A ledger for an algorithm that counts records from an epoch's first.
-
-    Attributes:
-      ledger: the run's.
-      start: the epoch's first record.
-    """
+    """The run's ledger, for an algorithm that counts records from an epoch's first, `start`."""
 
     ledger: Ledger
     start: int

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import entry_points
 from typing import Any, NamedTuple
 
 ALGORITHMS, ENVIRONMENTS = "bandana.algorithms", "bandana.environments"
@@ -42,17 +42,12 @@ def loaded(group: str) -> tuple[Found, ...]:
 
 def _loaded(group: str) -> Iterator[Found]:
     for point in entry_points(group=group):
-        plugin = Found(point.name, package_of(point), None, "")
+        plugin = Found(point.name, point.dist.name if point.dist is not None else point.module.partition(".")[0], None, "")
         try:
             yield plugin._replace(thing=point.load())
         except (Exception, SystemExit) as error:
             lines = str(error).splitlines()
             yield plugin.broken(f"{point.value}: {type(error).__name__}" + (f": {lines[0]}" if lines else ""))
-
-
-def package_of(point: EntryPoint) -> str:
-    """The distribution that an entry point belongs to."""
-    return point.dist.name if point.dist is not None else point.module.partition(".")[0]
 
 
 @cache

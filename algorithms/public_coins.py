@@ -48,15 +48,11 @@ def uniform(*words: int | IntArray) -> FloatArray:
         raise ValueError("words must be at least one whole number")
     state = np.zeros(1, dtype=np.uint64)
     for word in words:
-        state = _output(state, _checked(word))
+        array = np.atleast_1d(np.asarray(word))
+        if array.dtype.kind not in "iu" or (array.size and int(array.min()) < 0):
+            raise ValueError(f"words must be whole numbers of at least 0, got {word!r}")
+        state = _output(state, array.astype(np.uint64))
     return np.asarray((state >> np.uint64(64 - _BITS)) * 2.0**-_BITS)
-
-
-def _checked(word: int | IntArray) -> _Words:
-    array = np.atleast_1d(np.asarray(word))
-    if array.dtype.kind not in "iu" or (array.size and int(array.min()) < 0):
-        raise ValueError(f"words must be whole numbers of at least 0, got {word!r}")
-    return array.astype(np.uint64)
 
 
 def _output(state: _Words, n: _Words) -> _Words:

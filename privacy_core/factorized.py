@@ -95,7 +95,10 @@ class FactorizedSum(RunningSum[Rows]):
 
     @cached_property
     def _row_mechanism(self) -> Mechanism:
-        return _isotropic(self.mechanism)
+        """The same noise on whitened values."""
+        if isinstance(self.mechanism, PackedGaussian):
+            return Gaussian(self.mechanism.sensitivity, self.mechanism.noise_multiplier, self.mechanism.relation)
+        return self.mechanism
 
     def remember_nothing(self, n_reps: int, shape: tuple[int, ...]) -> Rows:
         """The memory before the first step."""
@@ -118,14 +121,21 @@ class FactorizedSum(RunningSum[Rows]):
         begins = now == 0 or not is_lockstep
         start = np.where(step == 0, records.start, memory.start[rows]) if begins else memory.start[rows]
         carried = Carried(self.label, start, self.factorization)
-        mechanism = self._row_mechanism
 
         def release(row: FloatArray) -> FloatArray:
-            return ledger.release(mechanism, row, records=records, reps=reps, carried=carried)
+            return ledger.release(self._row_mechanism, row, records=records, reps=reps, carried=carried)
 
         factors, whitened = self.factorization, self.mechanism.whiten(value)
         if isinstance(factors, DenseFactorization):
-            answer = _dense(factors, memory, whitened, step, rows, release)
+            owners = np.arange(len(memory.n_steps))[rows]
+            memory.encoder[step, owners] = whitened
+            try:
+                noisy = release(_row_product(factors.encoder, memory.encoder, step, rows))
+            except BaseException:
+                memory.encoder[step, owners] = 0.0  # as before: a step is entered once
+                raise
+            memory.decoder[step, owners] = noisy
+            answer = _row_product(factors.decoder, memory.decoder, step, rows)
         elif reps is None and is_lockstep and whitened.size:
             answer = _buffered(factors, memory, whitened, now, release)
         else:
@@ -140,13 +150,6 @@ class FactorizedSum(RunningSum[Rows]):
         if at_least("step", step, 1) > self.n_steps:
             raise ValueError(f"step must be at most n_steps = {self.n_steps}, got {step}")
         return float(self.factorization.variances[step - 1])
-
-
-def _isotropic(mechanism: Mechanism) -> Mechanism:
-    """The same noise on whitened values."""
-    if isinstance(mechanism, PackedGaussian):
-        return Gaussian(mechanism.sensitivity, mechanism.noise_multiplier, mechanism.relation)
-    return mechanism
 
 
 def _buffered(
@@ -188,26 +191,6 @@ def _buffered_rows(
         kept[:, rows] = (kept[:, rows] + write.T[:, :, None] * added) * decays.T[:, :, None]
     memory.total[rows] += norm * decoded
     return np.asarray(memory.total[rows])
-
-
-def _dense(
-    factors: DenseFactorization,
-    memory: Rows,
-    value: FloatArray,
-    step: IntArray,
-    rows: slice | IntArray,
-    release: Callable[[FloatArray], FloatArray],
-) -> FloatArray:
-    """One row of C x from all steps so far, and one of B y from all rows so far."""
-    owners = np.arange(len(memory.n_steps))[rows]
-    memory.encoder[step, owners] = value
-    try:
-        noisy = release(_row_product(factors.encoder, memory.encoder, step, rows))
-    except BaseException:
-        memory.encoder[step, owners] = 0.0  # as before: a step is entered once
-        raise
-    memory.decoder[step, owners] = noisy
-    return _row_product(factors.decoder, memory.decoder, step, rows)
 
 
 def _row_product(matrix: FloatArray, history: FloatArray, step: IntArray, rows: slice | IntArray) -> FloatArray:

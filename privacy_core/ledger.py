@@ -422,7 +422,19 @@ class LiveLedger:
             charges = (one for one in self._book.paid_in(each) if before is None or one.stop <= before)
             if events := worst_user(charges, users):
                 books.append(events)
-        return _no_others_outdo(books)
+        costs = [
+            (
+                sum(event.rho for event in book if isinstance(event, GaussianEvent)),
+                sum(event.rho for event in book if isinstance(event, ConcentratedEvent)),
+                sum(event.epsilon for event in book if isinstance(event, PureEvent)),
+            )
+            for book in books
+        ]
+        kept: dict[tuple[float, float, float], Counter[Event]] = {}
+        for cost, book in sorted(zip(costs, books, strict=True), key=lambda pair: pair[0], reverse=True):
+            if not any(all(a >= b for a, b in zip(other, cost, strict=True)) for other in kept):
+                kept[cost] = book
+        return list(kept.values())
 
     def user_guarantee(self, users: Participation) -> Guarantee | PrivacyCurve | None:
         """Guarantee by the accountant if neighbors differ in all records of one user; None if nothing was released.
@@ -454,20 +466,3 @@ class LiveLedger:
     @property
     def _relation(self) -> Relation:
         return self.relation or Relation.REPLACE_RECORD
-
-
-def _no_others_outdo(books: list[Counter[Event]]) -> list[Counter[Event]]:
-    """The books that none other is at least as costly as in every family of noise, each once."""
-    costs = [
-        (
-            sum(event.rho for event in book if isinstance(event, GaussianEvent)),
-            sum(event.rho for event in book if isinstance(event, ConcentratedEvent)),
-            sum(event.epsilon for event in book if isinstance(event, PureEvent)),
-        )
-        for book in books
-    ]
-    kept: dict[tuple[float, float, float], Counter[Event]] = {}
-    for cost, book in sorted(zip(costs, books, strict=True), key=lambda pair: pair[0], reverse=True):
-        if not any(all(a >= b for a, b in zip(other, cost, strict=True)) for other in kept):
-            kept[cost] = book
-    return list(kept.values())

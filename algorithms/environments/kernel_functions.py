@@ -175,7 +175,8 @@ class PooledFunction(DrawnContexts):
         """(n,) rewards with these means (n,); 0 where no record is asked for."""
         if self._is_two_point:
             return _two_point(self._generator, means, self.reward_range, n_records)
-        return _gaussian(self._generator, means, self._noise, self.reward_range, n_records)
+        answers = self.reward_range.clip(means + self._noise * self._generator.standard_normal(len(means)))
+        return np.where(n_records > 0, answers, 0.0)
 
     def mean_rewards(self, user: IntArray, contexts: FloatArray) -> FloatArray:
         """(n_reps, n_actions) the function's values at the given contexts of the pool."""
@@ -377,13 +378,6 @@ def _unchangeable(points: FloatArray) -> FloatArray:
 def _two_point(generator: np.random.Generator, means: FloatArray, reward_range: Interval, n_records: IntArray) -> FloatArray:
     low, width = reward_range.low, reward_range.width
     answers = np.where(generator.random(len(means)) < (means - low) / width, reward_range.high, low)
-    return np.where(n_records > 0, answers, 0.0)
-
-
-def _gaussian(
-    generator: np.random.Generator, means: FloatArray, noise: float, reward_range: Interval, n_records: IntArray
-) -> FloatArray:
-    answers = reward_range.clip(means + noise * generator.standard_normal(len(means)))
     return np.where(n_records > 0, answers, 0.0)
 
 

@@ -78,7 +78,14 @@ class LinearArms(Drawn):
     def respond(self, user: IntArray, n_records: IntArray, actions: IntArray) -> FloatArray:
         """(n_reps,) sum of the rewards of `n_records` rounds."""
         if self._is_uniform:
-            return self._uniform(n_records, actions)
+            if n_records.max() > 1:
+                total = np.zeros(len(actions))
+                for bit in range(_BITS):
+                    total += 2.0**bit * self._generator.binomial(n_records, 0.5)
+            else:
+                total = self._generator.integers(0, 2**_BITS, len(actions)) * n_records.astype(float)
+            centered = 2 * total / (2**_BITS - 1) - n_records
+            return np.asarray(self.means.take(actions) * n_records + self._spread * centered)
         high = np.empty(len(actions))
         if len(actions) == 1 and n_records[0] > 1:  # the same draw: setting up arrays takes NumPy seven times as long
             high[0] = self._generator.binomial(n_records[0], self._chances[actions[0]])
@@ -89,16 +96,6 @@ class LinearArms(Drawn):
         high *= self.reward_range.width
         high += self.reward_range.low * n_records
         return high
-
-    def _uniform(self, n_records: IntArray, actions: IntArray) -> FloatArray:
-        if n_records.max() > 1:
-            total = np.zeros(len(actions))
-            for bit in range(_BITS):
-                total += 2.0**bit * self._generator.binomial(n_records, 0.5)
-        else:
-            total = self._generator.integers(0, 2**_BITS, len(actions)) * n_records.astype(float)
-        centered = 2 * total / (2**_BITS - 1) - n_records
-        return np.asarray(self.means.take(actions) * n_records + self._spread * centered)
 
 
 def random_arms(n_arms: int, dimension: int, seed: np.random.SeedSequence) -> FloatArray:

@@ -86,7 +86,13 @@ def pooled_bound(grid: ArrayLike, kernel: Kernel, pool: Pool, reward_range: Inte
     pairs = np.array([_farthest(kernel, points) for points in pool.points[order]])
     for groups in sorted({min(g, len(order)) for g in (*_GROUPS, len(order))}):
         if (most := most_spread(kernel, pairs[:groups])) > 0:
-            bounds.append(_of_contexts(rounds, pool.law[order[:groups]], most, reward_range.width, privacy))
+            spreads = most * np.geomspace(1e-5, 1.0, _N_SPREADS)  # the best s counts
+            total = np.zeros((len(rounds), _N_SPREADS))
+            for chance, count in zip(*np.unique(pool.law[order[:groups]], return_counts=True), strict=True):
+                mean = rounds * chance
+                share = np.maximum(0.0, 1 - 0.5 / np.sqrt(np.maximum(mean, 1e-12)))
+                total += count * share[:, None] * summed_errors(mean[:, None], spreads, privacy)
+            bounds.append(np.asarray((reward_range.width * spreads / 2 * total).max(axis=1)))
     if not bounds:
         return None
     text = f"users whose contexts are drawn from the pool of {pool.n_contexts}"
@@ -110,17 +116,6 @@ def most_spread(kernel: Kernel, pairs: ArrayLike) -> float:
         return 0.0  # no function of the space has these values, or rounding hides it
     largest = float(np.linalg.eigvalsh(inside.T @ (inside / values[kept, None]))[-1])
     return min(1.0, 1 / math.sqrt(len(pairs) * largest))
-
-
-def _of_contexts(rounds: FloatArray, law: FloatArray, most: float, width: float, privacy: Privacy) -> FloatArray:
-    """(n_grid,) the bound from contexts of the given probabilities, at the best s up to `most`."""
-    spreads = most * np.geomspace(1e-5, 1.0, _N_SPREADS)
-    total = np.zeros((len(rounds), _N_SPREADS))
-    for chance, count in zip(*np.unique(law, return_counts=True), strict=True):
-        mean = rounds * chance
-        share = np.maximum(0.0, 1 - 0.5 / np.sqrt(np.maximum(mean, 1e-12)))
-        total += count * share[:, None] * summed_errors(mean[:, None], spreads, privacy)
-    return np.asarray((width * spreads / 2 * total).max(axis=1))
 
 
 def _pairs(dimension: int) -> Iterator[FloatArray]:

@@ -64,20 +64,19 @@ class _NoiseRedrawn(_RemembersSums):
 
     def publish(self, released: State, ledger: Ledger, ended: IntArray, arm: IntArray, span: Span) -> None:
         so_far = Span(np.zeros_like(span.stop), span.stop)
-        noisy = ledger.release(self.mechanism(), released.sums[ended], records=so_far, reps=ended)
+        noisy = ledger.release(self.drawn(self.sums.mechanism), released.sums[ended], records=so_far, reps=ended)
         self.take_in(released, ended, np.where(released.pulls[ended] > 0, noisy, 0.0))
 
-    def mechanism(self) -> Mechanism:
+    @staticmethod
+    def drawn(mechanism: Mechanism) -> Mechanism:
         """One fresh draw an arm."""
-        return self.sums.mechanism
+        return mechanism
 
 
 class _OneNoiseForAllArms(_NoiseRedrawn):
     """A read draws one noise and adds it to every arm's sum."""
 
-    def mechanism(self) -> Mechanism:
-        """One draw for all arms."""
-        return releases.shared(self.sums.mechanism)
+    drawn = staticmethod(releases.shared)
 
 
 _CONTROLS = (

@@ -64,22 +64,21 @@ class _NoiseRedrawn(_RemembersSums):
 
     def publish(self, released: State, ledger: Ledger, ended: IntArray, arm: IntArray, span: Span) -> None:
         so_far = Span(np.zeros_like(span.stop), span.stop)
-        noisy = ledger.release(self.mechanism(), released.sums[ended], records=so_far, reps=ended)
+        noisy = ledger.release(self.drawn(self.sums.mechanism), released.sums[ended], records=so_far, reps=ended)
         n_samples = (released.stop - released.start)[ended]
         row, arms = np.nonzero(n_samples)
         self.take_in(released, ended[row], arms, noisy[row, arms], n_samples[row, arms])
 
-    def mechanism(self) -> Mechanism:
+    @staticmethod
+    def drawn(mechanism: Mechanism) -> Mechanism:
         """One fresh draw an arm."""
-        return self.sums.mechanism
+        return mechanism
 
 
 class _OneNoiseForAllArms(_NoiseRedrawn):
     """A read draws one noise and adds it to every arm's sum."""
 
-    def mechanism(self) -> Mechanism:
-        """One draw for all arms."""
-        return releases.shared(self.sums.mechanism)
+    drawn = staticmethod(releases.shared)
 
 
 def _first_pull_exact(honest: EpisodicUCB) -> EpisodicUCB:

@@ -122,11 +122,7 @@ class _BothHigh(_Beside):
 
 @dataclass(frozen=True)
 class _BelowExact(WithLedgerWrapper):
-    """An algorithm that gets an exact value in place of one whose noise is far below zero.
-
-    Attributes:
-      deviations: how far, in standard deviations of the noise.
-    """
+    """An algorithm that gets an exact value in place of one whose noise is so many `deviations` of its own below zero."""
 
     deviations: float
 

@@ -179,7 +179,7 @@ def exact_in_some(declared: Mechanism, is_exact: BoolArray) -> Pretending:
 
     def drawing(declared: Mechanism, noise: NoiseSource, value: FloatArray) -> FloatArray:
         exact, drawn = without_noise(declared, value), declared.draw(noise, value)
-        return np.where(_rows(is_exact, exact), exact, drawn)
+        return np.where(is_exact.reshape(len(is_exact), *[1] * (exact.ndim - 1)), exact, drawn)
 
     return Pretending(declared, drawing, law)
 
@@ -281,10 +281,6 @@ def no_noise_on_the_diagonal(n_free: int) -> FloatArray:
 
 def _n_rows(n_free: int) -> int:
     return (math.isqrt(9 + 8 * n_free) - 3) // 2
-
-
-def _rows(mask: BoolArray, value: FloatArray) -> BoolArray:
-    return mask.reshape(len(mask), *[1] * (value.ndim - 1))
 
 
 def noise_of(mechanism: Mechanism, noise: NoiseSource, value: FloatArray) -> FloatArray:

@@ -198,10 +198,6 @@ def _alone(events: Events) -> ResponseEvent | PureEvent | BoundedRangeEvent | No
     return event if is_known else None  # type: ignore[return-value]
 
 
-def _is_concentrated(events: Events) -> bool:
-    return all(isinstance(event, GaussianEvent | ConcentratedEvent) for event, _ in events)
-
-
 def _epsilon(events: Events, delta: float) -> float:
     if any(isinstance(event, NonPrivateEvent) for event, _ in events):
         return math.inf
@@ -210,7 +206,7 @@ def _epsilon(events: Events, delta: float) -> float:
         return gaussian.epsilon_of(composition.split(events)[0], delta - slack) if is_known else math.inf
     if _is_gaussian(events):
         return gaussian.epsilon_of(composition.split(events)[0], delta)
-    if _is_concentrated(events):
+    if all(isinstance(event, GaussianEvent | ConcentratedEvent) for event, _ in events):
         return ZCDP(sum(event.rho * count for event, count in events)).epsilon_at(delta)
     if (one := _alone(events)) is not None:
         return one.epsilon_of(delta)

@@ -136,19 +136,15 @@ def enclosing(costs: FloatArray, parts: Sequence[FloatArray], capacity: int) -> 
     """
     best = np.zeros(1)
     for table in parts:
-        best = _shared(best, table, capacity)
+        # At k records the largest best[i] + table[j] with i + j at most k.
+        size = min(len(best) + len(table) - 1, capacity + 1)
+        shared = np.zeros(size)
+        for j, cost in enumerate(table[:size].tolist()):
+            stop = min(size, j + len(best))
+            shared[j:stop] = np.maximum(shared[j:stop], cost + best[: stop - j])
+        best = np.asarray(np.maximum.accumulate(shared))
     filled = np.concatenate([best, np.full(max(0, capacity + 1 - len(best)), best[-1])])[: capacity + 1]
     return np.asarray(costs[: capacity + 1] + filled)
-
-
-def _shared(first: FloatArray, second: FloatArray, most: int) -> FloatArray:
-    """(k + 1,) the largest first[i] + second[j] with i + j at most k, for k up to `most`."""
-    size = min(len(first) + len(second) - 1, most + 1)
-    shared = np.zeros(size)
-    for j, cost in enumerate(second[:size].tolist()):
-        stop = min(size, j + len(first))
-        shared[j:stop] = np.maximum(shared[j:stop], cost + first[: stop - j])
-    return np.asarray(np.maximum.accumulate(shared))
 
 
 def most_paid(paid: Iterable[Paid], users: Participation) -> float | None:

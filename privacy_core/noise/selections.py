@@ -110,6 +110,11 @@ class _OfRange(Selection):
         """The largest range of the change."""
         return self.sensitivity_range
 
+    @property
+    def event(self) -> BoundedRangeEvent | PureEvent:
+        """Cost of one release."""
+        return PureEvent(1 / self.noise_multiplier)
+
 
 @dataclass(frozen=True, slots=True)
 class Exponential(_OfRange):
@@ -157,11 +162,6 @@ class PermuteAndFlip(_OfRange):
     noise_multiplier: float
     relation: Relation = Relation.REPLACE_RECORD
 
-    @property
-    def event(self) -> PureEvent:
-        """Cost of one release."""
-        return PureEvent(1 / self.noise_multiplier)
-
     def draw(self, noise: NoiseSource, value: FloatArray) -> IntArray:
         """(n_rows,) what is selected from the scores (n_rows, k)."""
         return noise.select(value, self.scale, EXPONENTIAL)
@@ -191,11 +191,6 @@ class NoisyMax(_OfRange):
     sensitivity_range: float
     noise_multiplier: float
     relation: Relation = Relation.REPLACE_RECORD
-
-    @property
-    def event(self) -> PureEvent:
-        """Cost of one release."""
-        return PureEvent(1 / self.noise_multiplier)
 
     def draw(self, noise: NoiseSource, value: FloatArray) -> IntArray:
         """(n_rows,) what is selected from the scores (n_rows, k)."""

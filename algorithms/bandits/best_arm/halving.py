@@ -173,9 +173,9 @@ class Halving(InEpisodes):
         released.stopped[over] = released.clock[over]
 
 
-def sequential_halving(n_arms: int, reward_range: Interval, budget: int, pools: bool = False) -> Halving:
+def sequential_halving(n_arms: int, reward_range: Interval, budget: int) -> Halving:
     """Sequential halving without noise, the non-private twin."""
-    return Halving(n_arms, reward_range, PhaseSum(Exact()), budget, pools)
+    return Halving(n_arms, reward_range, PhaseSum(Exact()), budget, False)
 
 
 def dp_bai(n_arms: int, epsilon: float, reward_range: Interval, budget: int, calibration: str = "tight") -> Halving:

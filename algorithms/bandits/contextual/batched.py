@@ -22,7 +22,6 @@ from bandana.algorithms.parameters import BETA_SCALE, FAILURE, RIDGE, Kind, Para
 from bandana.algorithms.problem import CONTEXTUAL
 from bandana.algorithms.protocol import FloatArray, IntArray, Record
 from bandana.algorithms.public_coins import uniform
-from bandana.algorithms.regression.private_ridge import PrivateRidge
 from bandana.privacy_core import Exact, Interval, JointGaussian, Ledger, PhaseSum, PhaseTotal, ShuffledBits, TrustModel
 from bandana.privacy_core.checks import at_least, failure_of
 from bandana.privacy_core.noise.matrices import GOE, packing
@@ -159,19 +158,6 @@ class BatchedLinUCB(LinUCB):
             statistic = noisy if self.encoding is None else self.encoding.decode(noisy, step)
             self._learn(released, statistic, step // self.batch)
         return Sensitive(state), released
-
-    @cached_property
-    def regression(self) -> PrivateRidge:
-        """The regression, with bounds on its noise after each batch."""
-        return PrivateRidge(
-            self.n_features,
-            self.ridge,
-            self.most_updates,
-            self._noise,
-            self.reward_scale,
-            self.parameter_bound,
-            self.failure,
-        )
 
     def _noise(self, step: int) -> tuple[float, float]:
         """Bounds on the norms of the noise after so many batches."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -64,6 +63,8 @@ class GreedyRidge(LinUCB):
 
     diversity: float | None = None
 
+    regressor = _LeastShift
+
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.diversity is not None and probability("diversity", self.diversity) > 1 / self.context_dimension:
@@ -71,13 +72,6 @@ class GreedyRidge(LinUCB):
                 f"diversity must be at most 1 / d = {1 / self.context_dimension:g}, as |x| <= 1 for d = "
                 f"{self.context_dimension}, got {self.diversity!r}"
             )
-
-    @cached_property
-    def regression(self) -> PrivateRidge:
-        """The regression, with bounds on its noise after each round."""
-        return _LeastShift(
-            self.n_features, self.ridge, self.horizon, self._noise, self.reward_scale, self.parameter_bound, self.failure
-        )
 
     def _learn(self, model: Model, statistic: FloatArray, step: int) -> None:
         """Fills the estimate from noisy sums (n_reps, d, d + 1); the width stays 0."""

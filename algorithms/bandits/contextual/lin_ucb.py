@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -96,12 +96,20 @@ class LinUCB(DecidesEachRecord):
     deviation: float | None = None
     beta_scale: float = 1.0
 
+    regressor: ClassVar[type[PrivateRidge]] = PrivateRidge
+    """Its shift is that of the form."""
+
     def __post_init__(self) -> None:
         check_shape(self.n_actions, self.context_dimension, self.horizon)
         for name in ("ridge", "reward_scale", "parameter_bound"):
             positive(name, getattr(self, name))
         probability("failure", self.failure)
         non_negative("beta_scale", self.beta_scale)
+
+    @property
+    def most_updates(self) -> int:
+        """Number of times that the model changes: after each round."""
+        return self.horizon
 
     @property
     def n_features(self) -> int:
@@ -119,6 +127,10 @@ class LinUCB(DecidesEachRecord):
     def contribution(self, record: Record) -> tuple[FloatArray, FloatArray]:
         """(n_reps, n_features) x and (n_reps,) y of the record, within the bounds that the noise is made for."""
         return self.chosen(record), centered(record, self.reward_range)
+
+    def statistic(self, released: Model, record: Record) -> FloatArray:
+        """(n_reps, n_features, n_features + 1) what the record adds to the sums."""
+        return JointGaussian.statistic(*self.contribution(record))
 
     @property
     def inaccuracy(self) -> float:
@@ -154,7 +166,7 @@ class LinUCB(DecidesEachRecord):
 
     def absorb(self, sensitive: Sensitive, released: Model, record: Record, ledger: Ledger) -> tuple[Sensitive, Model]:
         """Adds the record, releases the sums, and solves for theta."""
-        value = JointGaussian.statistic(*self.contribution(record))
+        value = self.statistic(released, record)
         state, noisy, _ = self.sums.close(self.sums.add(sensitive.sum, value, record.n_records), ledger)
         np.add(released.clock, record.n_records, out=released.clock)
         self._learn(released, noisy, int(released.clock[0]))
@@ -162,9 +174,15 @@ class LinUCB(DecidesEachRecord):
 
     @cached_property
     def regression(self) -> PrivateRidge:
-        """The regression, with bounds on its noise after each round."""
-        return PrivateRidge(
-            self.n_features, self.ridge, self.horizon, self._noise, self.reward_scale, self.parameter_bound, self.failure
+        """The regression, with bounds on its noise after each update."""
+        return self.regressor(
+            self.n_features,
+            self.ridge,
+            self.most_updates,
+            self._noise,
+            self.reward_scale,
+            self.parameter_bound,
+            self.failure,
         )
 
     def _noise(self, step: int) -> tuple[float, float]:

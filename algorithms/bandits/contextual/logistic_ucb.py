@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 
 from bandana.algorithms.bandits.contextual.lin_ucb import LinUCB, Model
 from bandana.algorithms.bandits.contextual.linearized import LinearizedGaussian, Weights, linearized
-from bandana.algorithms.bandits.contextual.offers import Sensitive, check_shape, or_else
+from bandana.algorithms.bandits.contextual.offers import check_shape, or_else
 from bandana.algorithms.entry import Entry, Form, RegretBound, Settings, built_by
 from bandana.algorithms.logistic import LogisticProblem
 from bandana.algorithms.parameters import BETA_SCALE, FAILURE, Parameter, declared
@@ -31,7 +31,6 @@ from bandana.privacy_core import (
     Factorized,
     FactorizedSum,
     Interval,
-    Ledger,
     PrivateSum,
     Structure,
     TrustModel,
@@ -124,17 +123,12 @@ class LogisticUCB(LinUCB):
       deviation: of the noise in one entry off the diagonal, its largest in the run.
     """
 
+    regressor = _ConstantShift
+
     @cached_property
     def weights(self) -> Weights:
         """Bounds that S implies on w and c."""
         return Weights(self.parameter_bound)
-
-    @cached_property
-    def regression(self) -> PrivateRidge:
-        """The regression, with one shift for all rounds."""
-        return _ConstantShift(
-            self.n_features, self.ridge, self.horizon, self._noise, self.reward_scale, self.parameter_bound, self.failure
-        )
 
     def _noise(self, step: int) -> tuple[float, float]:
         """Q and g, the same before the first release."""
@@ -146,14 +140,6 @@ class LogisticUCB(LinUCB):
         low, width = self.reward_range.low, self.reward_range.width
         y = (record.rewards[:, 0] - low * record.n_records) / width
         return linearized(self.chosen(record), y, released.estimate, self.parameter_bound)
-
-    def absorb(self, sensitive: Sensitive, released: Model, record: Record, ledger: Ledger) -> tuple[Sensitive, Model]:
-        """Adds the record, releases the sums, and solves for theta."""
-        value = self.statistic(released, record)
-        state, noisy, _ = self.sums.close(self.sums.add(sensitive.sum, value, record.n_records), ledger)
-        np.add(released.clock, record.n_records, out=released.clock)
-        self._learn(released, noisy, int(released.clock[0]))
-        return Sensitive(state), released
 
     def _learn(self, model: Model, statistic: FloatArray, step: int) -> None:
         """Fills the model from noisy sums (n_reps, d, d + 1)."""

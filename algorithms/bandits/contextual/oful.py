@@ -193,24 +193,20 @@ class RarelySwitchingOFUL(DecidesEachRecord):
         if len(due):
             reps = None if len(due) == ledger.n_reps else due
             state, noisy, _ = self.sums.close(state, ledger, reps)
-            self._update(released, due, noisy)
+            gram = released.gram[due]  # from which all is computed anew: rounding of rank-one updates ends here
+            ridge_numba.refit(gram, np.ascontiguousarray(noisy), due, released.estimate, released.inverse, released.log_det)
+            least: FloatArray = np.empty(len(due))
+            if self.least_share is None:
+                ridge_numba.least_eigenvalues(gram, least)
+            released.n_updates[due] += 1
+            log_det = released.log_det[due]
+            released.inverse_then[due], released.log_det_then[due] = released.inverse[due], log_det
+            released.width[due] = self._width(log_det, released.n_updates[due], released.clock[due], least)
         return Sensitive(state), released
 
     def is_due(self, released: Released) -> np.ndarray:
         """(n_reps,) whether the determinant has grown by more than 1 + C since the last update."""
         return np.asarray(released.log_det - released.log_det_then > math.log1p(self.switch) + _ROUNDING)
-
-    def _update(self, released: Released, reps: IntArray, noisy: FloatArray) -> None:
-        """Takes the noisy sums (n_rows, d) in, in the given replicates; rounding of rank-one updates ends here."""
-        gram = released.gram[reps]
-        ridge_numba.refit(gram, np.ascontiguousarray(noisy), reps, released.estimate, released.inverse, released.log_det)
-        least: FloatArray = np.empty(len(reps))
-        if self.least_share is None:
-            ridge_numba.least_eigenvalues(gram, least)
-        released.n_updates[reps] += 1
-        log_det = released.log_det[reps]
-        released.inverse_then[reps], released.log_det_then[reps] = released.inverse[reps], log_det
-        released.width[reps] = self._width(log_det, released.n_updates[reps], released.clock[reps], least)
 
     def _width(self, log_det: FloatArray, n_updates: IntArray, clock: IntArray, least: FloatArray) -> FloatArray:
         """(n_rows,) radii of the confidence ellipsoids; see the class."""

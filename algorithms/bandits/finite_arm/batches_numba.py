@@ -1,5 +1,7 @@
 r"""Kernels of DP-KLUCB and DP-IMED: how long batches are, what a noisy batch adds to its arm, and which arm comes next.
 
+Episodes that double an arm's pulls are batches of growth 1, and rounds one by one batches of growth 0.
+
 d_epsilon(p, q) = inf over r of epsilon |r - p| + kl(r, q) is `divergences.private_kl`. For p <= q the infimum over all r is
 at r = expit(logit q - epsilon). Where r lies above p, that is q > q_p = expit(logit p + epsilon), it has the value
 

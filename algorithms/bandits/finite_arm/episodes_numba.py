@@ -1,4 +1,4 @@
-"""Kernels of index policies on finitely many arms, with episodes of each replicate's own length."""
+"""Kernel of index policies on finitely many arms: what a noisy episode adds to its arm's estimate."""
 
 from __future__ import annotations
 
@@ -9,45 +9,6 @@ from numba import njit
 
 # Without the NumPy error model every division tests for zero, which keeps loops from being vectorized.
 _kernel = njit(cache=True, nogil=True, error_model="numpy")
-
-
-@_kernel
-def episode_lengths(pulls, left, actions, doubling, out):  # type: ignore[no-untyped-def]
-    """out[r] = what is left of the episode under way, or the length of the one that `actions[r]` opens.
-
-    An episode doubles the arm's pulls (1 for an arm without any); without `doubling` it is one round.
-    """
-    for r in range(len(actions)):
-        if left[r] > 0:
-            out[r] = left[r]
-        elif doubling:
-            out[r] = max(pulls[r, actions[r]], 1)
-        else:
-            out[r] = 1
-
-
-@_kernel
-def advance(pulls, arm, left, clock, actions, n_records, doubling, ended):  # type: ignore[no-untyped-def]
-    """Plays `n_records` rounds of the episode under way, or of a new one; returns how many episodes ended, and which.
-
-    All are (n_reps,) but pulls (n_reps, n_arms); `ended` takes the indices of the replicates whose episode is complete.
-    """
-    n_ended = 0
-    for r in range(len(actions)):
-        n = n_records[r]
-        if n == 0:
-            continue
-        a = actions[r]
-        if left[r] == 0:
-            arm[r] = a
-            left[r] = max(pulls[r, a], 1) if doubling else 1
-        left[r] -= n
-        clock[r] += n
-        pulls[r, a] += n
-        if left[r] == 0:
-            ended[n_ended] = r
-            n_ended += 1
-    return n_ended
 
 
 @_kernel

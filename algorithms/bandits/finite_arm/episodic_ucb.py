@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bandana.algorithms.bandits.finite_arm import episodes_numba
+from bandana.algorithms.bandits.finite_arm import batches_numba
 from bandana.algorithms.bandits.finite_arm.indices import (
     KULLBACK_LEIBLER,
     LAPLACE,
@@ -121,18 +121,18 @@ class EpisodicUCB:
         return chosen
 
     def hold(self, released: Released, actions: IntArray) -> IntArray:
-        """(n_reps,) rounds until the episode ends."""
+        """(n_reps,) rounds until the episode ends: as many as the arm has been pulled, or one."""
         lengths = np.empty(len(actions), dtype=np.int64)
-        episodes_numba.episode_lengths(released.pulls, released.left, actions, self.doubling, lengths)
+        batches_numba.batch_lengths(released.pulls, released.left, actions, float(self.doubling), lengths)
         return lengths
 
     def absorb(self, sensitive: Sensitive, released: Released, record: Record, ledger: Ledger) -> tuple[Sensitive, Released]:
         """Adds to the episode's sum; where the episode is complete, releases it and updates the arm's estimate."""
         phase = self.sums.add(sensitive.phase, record.rewards[:, 0], record.n_records)
         ended = np.empty(len(record.user), dtype=np.int64)
-        n_ended = episodes_numba.advance(
+        n_ended = batches_numba.advance(
             released.pulls, released.arm, released.left, released.clock,
-            record.actions[:, 0], record.n_records, self.doubling, ended,
+            record.actions[:, 0], record.n_records, float(self.doubling), ended,
         )  # fmt: skip
         if n_ended:
             phase = self._release(phase, released, record, ledger, ended[:n_ended])

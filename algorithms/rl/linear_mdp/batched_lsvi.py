@@ -186,11 +186,6 @@ class BatchedLSVI(DecidesEachRecord):
     def _looks(self) -> frozenset[int]:
         return frozenset(self.schedule.looks)
 
-    @cached_property
-    def _value_bounds(self) -> tuple[float, ...]:
-        """cap_{h+1}, of the value after each step."""
-        return (*self.caps[1:], 0.0)
-
     def init(self, n_reps: int) -> tuple[Sensitive, Released]:
         """The states before the first episode: every value is the largest possible one."""
         if self.preference is not None and len(self.preference) != n_reps:
@@ -273,7 +268,7 @@ class BatchedLSVI(DecidesEachRecord):
             return np.full(self.episode_length, self.beta_scale * self.width)
         d, k = self.model.dimension, self.schedule.looks[look - 1]
         _, least, largest = self.regularizer(look)
-        after, centers = np.array(self._value_bounds), np.array(self.centers)
+        after, centers = np.array((*self.caps[1:], 0.0)), np.array(self.centers)
         weights = math.sqrt(d) * (1 + after / 2 + np.abs(centers - after / 2))
         union = 2 * math.log(3 * self.episode_length * len(self.schedule.looks) / self.failure)
         net = 2 * self.n_states * np.log(np.maximum(np.ceil(after * math.sqrt(k)), 1.0))

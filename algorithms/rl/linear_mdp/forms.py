@@ -139,8 +139,7 @@ class LSVI:
             matrix_sd = releases.printed_matrix_sd(printed)
             vector_sds = releases.printed_vector_sds(printed, schedule.most_updates)
         if not is_exact:
-            if calibration["schedule"] != "static":
-                n_batches = len(schedule.looks) + 1
+            n_batches = n_batches if calibration["schedule"] == "static" else len(schedule.looks) + 1
             noise = noise._replace(
                 matrix_norms=releases.printed_matrix_norms(noise.matrices, n_batches, matrix_sd),
                 vector_norms=releases.printed_vector_norms(vector_sds),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bandana.audits.documents.benchmark import BenchmarkCell, Decision
+from bandana.audits.documents.benchmark import BenchmarkCell
 from bandana.audits.reporting.blocks import Block, bullets, right, table_block
 from bandana.audits.reporting.numbers import NONE, number
 
@@ -22,7 +22,9 @@ def tests_table(cells: Sequence[BenchmarkCell], replications: int, on: str, unit
             number(cell["epsilon"]),
             number(decision["rounds"]),
             f"{number(decision['rounds_low'])} to {number(decision['rounds_high'])}",
-            _least(decision),
+            NONE
+            if not decision["least"]
+            else f"{number(decision['least'])} ({number(decision['rounds'] / decision['least'])})",
             _percent(decision["undecided"]),
             _percent(decision["wrong"]),
             f"{_percent(decision['wrong_low'])} to {_percent(decision['wrong_high'])}",
@@ -46,12 +48,6 @@ def tests_table(cells: Sequence[BenchmarkCell], replications: int, on: str, unit
         ),
         *([bullets([f"Lower bound for {text}." for text in texts])] if texts else []),
     ]
-
-
-def _least(decision: Decision) -> str:
-    return (
-        NONE if not decision["least"] else f"{number(decision['least'])} ({number(decision['rounds'] / decision['least'])})"
-    )
 
 
 def _percent(share: float) -> str:

@@ -151,8 +151,12 @@ def _facts(document: Report, made: list[Promise]) -> list[tuple[str, str]]:
     deployment = document["deployment"]
     people, source = document["people"]["count"], document["people"]["source"]
     units = list(dict.fromkeys(f"{each.unit}; neighbors: {each.relation}" for each in made))
+    names = dict.fromkeys(audit["algorithm"] for audit in document["audits"])
+    names |= dict.fromkeys(cell["algorithm"] for cell in private_cells(document))
+    played = f"Private algorithms: {', '.join(names)}." if names else "No private algorithm."
+    description = document["description"].rstrip(".")
     return [
-        ("What", _what(document)),
+        ("What", f"{description}. {played}" if description else played),
         ("Whose data", _whose(document)),
         ("Unit of privacy", _joined(units) + _group_privacy(made, deployment, document)),
         ("Users who return", _returning(made, document)),
@@ -175,14 +179,6 @@ def _joined(parts: list[str]) -> str:
     first = text.split(" ", 1)[0]
     is_word = first.rstrip(":").isascii() and first.rstrip(":").isalpha()
     return (text[:1].upper() + text[1:] if is_word else text) + ("." if text else "")
-
-
-def _what(document: Report) -> str:
-    names = dict.fromkeys(audit["algorithm"] for audit in document["audits"])
-    names |= dict.fromkeys(cell["algorithm"] for cell in private_cells(document))
-    played = f"Private algorithms: {', '.join(names)}." if names else "No private algorithm."
-    description = document["description"].rstrip(".")
-    return f"{description}. {played}" if description else played
 
 
 def _whose(document: Report) -> str:
@@ -305,21 +301,16 @@ def _booked(book: BookSummary) -> str:
         "no finite ε" if book[key] is None else f"ε = {number(book[key])}"
         for key in ("spent", "suite_spent", "most_costly_cell")
     )
-    return (
-        f"All runs on {book['environment']}, of every suite, have spent {spent} of {number(book['budget'])}{at}; those "
-        f"charged to this suite {own}, its most costly cell {cell} (budget book {book['name']}, {number(book['entries'])} "
-        f"entries, the last {present(book['head'])[:12]})" + _before(book)
-    )
-
-
-def _before(book: BookSummary) -> str:
-    """Runs from before a budget book was opened."""
     parts = []
     if book["earlier"]:
         parts.append(f"{number(book['earlier'])} of these runs came before the book")
     if book["unprotected"]:
         parts.append(f"{number(book['unprotected'])} results without noise came before it, and no budget covers them")
-    return "".join(f"; {each}" for each in parts)
+    return (
+        f"All runs on {book['environment']}, of every suite, have spent {spent} of {number(book['budget'])}{at}; those "
+        f"charged to this suite {own}, its most costly cell {cell} (budget book {book['name']}, {number(book['entries'])} "
+        f"entries, the last {present(book['head'])[:12]})" + "".join(f"; {each}" for each in parts)
+    )
 
 
 def _composed(cells: list[BenchmarkCell], environment: str, *, is_public: bool) -> str:

@@ -104,8 +104,8 @@ def _regret_figures(
         blocks.append(
             figure_block(f"regret of {title}{on}", caption, images, titles=["linear axes", "logarithmic axes"], size="large")
         )
-        listed = [f"{_bound_name(cell, drawn)}: {cell['bound_text']}." for cell in bounded]
-        listed += [f"{_lower_name(cell, drawn)}: {cell['lower_bound_text']}." for cell in least]
+        listed = [f"{_ending(cell, drawn, 'most', cell['bound'])}: {cell['bound_text']}." for cell in bounded]
+        listed += [f"{_ending(cell, drawn, 'least', cell['lower_bound'])}: {cell['lower_bound_text']}." for cell in least]
         if listed:
             blocks.append(bullets(listed))
     return blocks
@@ -116,14 +116,9 @@ def is_bounded(cell: BenchmarkCell) -> bool:
     return cell["bound"] is not None
 
 
-def _bound_name(cell: BenchmarkCell, among: Sequence[BenchmarkCell]) -> str:
-    """Name of the line with the bound's last value."""
-    return f"{regret_plots.curve_name(cell, among)}, at most {number(float(present(cell['bound'])[-1]))} at the end"
-
-
-def _lower_name(cell: BenchmarkCell, among: Sequence[BenchmarkCell]) -> str:
-    """Name of the line with the lower bound's last value."""
-    return f"{regret_plots.curve_name(cell, among)}, at least {number(float(present(cell['lower_bound'])[-1]))} at the end"
+def _ending(cell: BenchmarkCell, among: Sequence[BenchmarkCell], at: str, bound: list[float] | None) -> str:
+    """Name of the line with a bound's last value."""
+    return f"{regret_plots.curve_name(cell, among)}, at {at} {number(float(present(bound)[-1]))} at the end"
 
 
 def _panels(cells: Sequence[BenchmarkCell]) -> list[tuple[str, list[BenchmarkCell]]]:
@@ -186,7 +181,7 @@ def _table(cells: Sequence[BenchmarkCell], benchmark: Benchmark, grid: Sequence[
             number(cell["mu"]),
             number(cell["replications"]),
             *final_of(cell),
-            _quantiles(cell),
+            WITHHELD if cell["final_quantiles"] is None else " / ".join(number(float(q)) for q in cell["final_quantiles"]),
         ]
         + ([times_least(cell)] if has_least else [])
         for cell in cells
@@ -200,10 +195,6 @@ def _table(cells: Sequence[BenchmarkCell], benchmark: Benchmark, grid: Sequence[
         rows,
         widths=[2.5, 0.9, 0.7, 1.0, 0.8, 0.7, 1.0, 1.7, 2.2] + ([1.0] if has_least else []),
     )
-
-
-def _quantiles(cell: BenchmarkCell) -> str:
-    return WITHHELD if cell["final_quantiles"] is None else " / ".join(number(float(q)) for q in cell["final_quantiles"])
 
 
 def _comparisons(cells: Sequence[BenchmarkCell], comparisons: Sequence[PairedDifference], on: str) -> list[Block]:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from bandana.audits.documents.audit import Audit, Main, Role, Three
+from bandana.audits.documents.audit import Main, Role, Three
 from bandana.audits.documents.report import Report
 from bandana.audits.reporting import origin
 from bandana.audits.reporting.blocks import (
@@ -51,12 +49,19 @@ def summary(document: Report) -> list[Block]:
     drawn = [audit for audit in audits if any(value is not None for value in audit["epsilon"].values())]
     for start in range(0, len(drawn), 10):
         part = drawn[start : start + 10]
+        rows = "; ".join(
+            f"{a['label']}: claimed {number(a['epsilon']['claimed'])}, "
+            f"{'accounted ' + number(a['epsilon']['accounted']) if has_ledger(a) else 'no ledger to account'}, "
+            f"measured {at_least(a['measured_epsilon']['unconditional'])} with nothing assumed, "
+            f"{at_least(a['measured_epsilon']['gaussian'])} if Gaussian DP"
+            for a in part
+        )
         blocks.append(
             figure_block(
                 "claimed accounted measured",
                 "The epsilons of each audit. Claimed must be at least accounted, and accounted at least measured: the marks "
                 "of one audit must not move right from top to bottom. Hollow: measured with nothing assumed.",
-                [(audit_plots.epsilons(part), _describe_epsilons(part))],
+                [(audit_plots.epsilons(part), f"Dot plot of epsilon. {rows}.")],
                 size="medium",
             )
         )
@@ -114,17 +119,6 @@ def _verdicts(document: Report) -> Block:
         + [1.25] * n_numbers
         + [1.2, 0.95],
     )
-
-
-def _describe_epsilons(audits: Sequence[Audit]) -> str:
-    rows = "; ".join(
-        f"{a['label']}: claimed {number(a['epsilon']['claimed'])}, "
-        f"{'accounted ' + number(a['epsilon']['accounted']) if has_ledger(a) else 'no ledger to account'}, "
-        f"measured {at_least(a['measured_epsilon']['unconditional'])} with nothing assumed, "
-        f"{at_least(a['measured_epsilon']['gaussian'])} if Gaussian DP"
-        for a in audits
-    )
-    return f"Dot plot of epsilon. {rows}."
 
 
 def _role_number(values: Three, role: Role) -> str:

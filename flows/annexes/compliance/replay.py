@@ -126,15 +126,7 @@ def not_run(reason: str) -> list[Line]:
 
 @dataclass(frozen=True)
 class _Rebuilt:
-    """Subject of the audit, built again from the code here.
-
-    Attributes:
-      audited: the algorithm with its planted faults and words.
-      facts: what was asked for.
-      code: what computes it here, see `identity.made_by`.
-      effort: of the audit.
-      is_private: whether it is of a file whose content nobody may know from the evidence.
-    """
+    """Subject of the audit, built again from the code here; private where evidence may not tell the content of its file."""
 
     audited: Audited
     facts: JsonObject

@@ -312,11 +312,6 @@ def told(path: Path) -> list[str]:
     return [*made, f"numbers   SHA-256 {numbers_sha256(path)}, without the lines above"]
 
 
-def replays_of(again: Replayed) -> dict[str, int]:
-    """Number of blocks that were drawn, and of those run again."""
-    return {"n_drawn": again.n_drawn, "n_units": again.n_units, "entropy": again.entropy}
-
-
 def for_machines(path: Path, answer: Answer) -> JsonObject:
     """The verification in JSON's own types."""
     verification, again = answer.verification, answer.again
@@ -330,6 +325,8 @@ def for_machines(path: Path, answer: Answer) -> JsonObject:
         "verdict": verification.verdict,
         "subject": dict(verification.subject),
         "claim": verification.claim,
-        "replayed": None if again is None or not again.n_drawn else replays_of(again),
+        "replayed": None
+        if again is None or not again.n_drawn
+        else {"n_drawn": again.n_drawn, "n_units": again.n_units, "entropy": again.entropy},
         "lines": [asdict(line) for line in verification.lines],
     }

@@ -103,7 +103,8 @@ def _expected(outcome: Outcome) -> Iterator[_Expected]:
         yield from _of_function(outcome)
     else:
         plan = plan_bounds(outcome.claim.stated, outcome.effort.delta, outcome.events)
-        n_pairs = _n_pairs(outcome)
+        shown = {bound.scores for bound in outcome.bounds if bound.view == TRANSCRIPT}
+        n_pairs = max(len(shown), len(outcome.about.probes) + 2)  # more where the probes alone give more
         for index in range(n_pairs):
             for planned in plan:
                 if planned.view != ONE_RUN:
@@ -144,12 +145,6 @@ def _of_one_run(outcome: Outcome, plan: tuple[PlannedBound, ...]) -> Iterator[_E
         is_sequential=any("sequential" in method for method in taken),
     ):
         yield _Expected(ONE_RUN, quantity, ((name, parameters),), (level,), ONE_RUN)
-
-
-def _n_pairs(outcome: Outcome) -> int:
-    """Number of replayed pairs: those of the bounds, or more where the probes alone give more."""
-    shown = {bound.scores for bound in outcome.bounds if bound.view == TRANSCRIPT}
-    return max(len(shown), len(outcome.about.probes) + 2)
 
 
 def _changes(outcome: Outcome) -> list[Changed | None]:

@@ -45,27 +45,16 @@ def verify(path: Path) -> Verification:
     Which bounds must be there follows from claim and effort, and the statement from the claim.
 
     Raises:
-      UnusableEvidence: see `read`.
+      UnusableEvidence: see `read`; or a field is of another kind than its meaning asks for, or a library that composes noise
+        is missing.
     """
     evidence = read(path)
     try:
-        return recomputed(evidence)
-    except UnusableEvidence as error:
-        raise UnusableEvidence(f"{path}: {error}") from error
-
-
-def recomputed(evidence: Evidence) -> Verification:
-    """The verification of evidence that was read.
-
-    Raises:
-      UnusableEvidence: a field is of another kind than its meaning asks for, or a library that composes noise is missing.
-    """
-    try:
         return _verification(evidence)
     except ImportError as error:
-        raise UnusableEvidence(f"its noise is composed with the package dp-accounting: {error}") from error
+        raise UnusableEvidence(f"{path}: its noise is composed with the package dp-accounting: {error}") from error
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
-        raise UnusableEvidence(f"its description cannot be used: {type(error).__name__}: {error}") from error
+        raise UnusableEvidence(f"{path}: its description cannot be used: {type(error).__name__}: {error}") from error
 
 
 def _verification(evidence: Evidence) -> Verification:

@@ -121,21 +121,18 @@ def check_manifest(bundle: Bundle, document: Mapping[str, Any], audits: Mapping[
 
 def of_report(kind: str, document: dict[str, Any], checked: Checked) -> Verification:
     """A report's lines as one verification, whose verdict is the worst of its audits."""
-    return Verification(checked.lines, worst(checked.verdicts), _claims(document), _titled(kind, document))
+    return Verification(
+        checked.lines,
+        worst(checked.verdicts),
+        "; ".join(f"{entry['label']}: {entry['claim']['statement']}" for entry in document["audits"]) or "none",
+        {"kind": kind, "name": str(document.get("title", ""))},
+    )
 
 
 def worst(verdicts: Sequence[str]) -> str:
     """The verdict of several audits together: the one that speaks most against the claims."""
     order = ("FAIL", "INCONCLUSIVE", *reversed(HELD))
     return min(verdicts, key=order.index, default=NO_AUDIT)
-
-
-def _titled(kind: str, document: dict[str, Any]) -> dict[str, str]:
-    return {"kind": kind, "name": str(document.get("title", ""))}
-
-
-def _claims(document: dict[str, Any]) -> str:
-    return "; ".join(f"{entry['label']}: {entry['claim']['statement']}" for entry in document["audits"]) or "none"
 
 
 def conclude(path: Path, result: Verification) -> str:

@@ -50,6 +50,7 @@ def registry_entry(document: Report) -> JsonObject:
         raise RegistryError("deployment.region: the registry requires the region of the data or of the law; declare it")
     if not list(promises(document)):
         raise RegistryError("no algorithm of this report promises privacy: there is nothing to register")
+    formulas = dict.fromkeys(audit["accountant"]["formula"] for audit in document["audits"])
     entry = {
         "url_slug": re.sub(r"[^a-z0-9]+", "_", document["suite"].lower()).strip("_"),
         "status": "Draft",
@@ -60,9 +61,15 @@ def registry_entry(document: Report) -> JsonObject:
                 "dp_variant": _variant(document, declared),
                 "privacy_loss": _privacy_loss(document),
                 "deployment_model": _model(document, declared),
-                "accounting": _accounting(document),
+                "accounting": {
+                    "post_processing": "Actions are functions of released values and of public data alone.",
+                    "composition": "; ".join(formulas),
+                },
                 "implementation": _implementation(document),
-                "administrative": _administrative(document, declared),
+                "administrative": {
+                    "notes": f"SHA-256 over the evidence of the report: {document['evidence']['sha256']}.",
+                    "registry_authors": [declared["curator"]],
+                },
             }
         ),
     }
@@ -156,14 +163,6 @@ def _model(document: Report, declared: Deployment) -> JsonObject:
     }
 
 
-def _accounting(document: Report) -> JsonObject:
-    formulas = dict.fromkeys(audit["accountant"]["formula"] for audit in document["audits"])
-    return {
-        "post_processing": "Actions are functions of released values and of public data alone.",
-        "composition": "; ".join(formulas),
-    }
-
-
 def _implementation(document: Report) -> JsonObject:
     noises = noise_sources(document)
     events = dict.fromkeys(e["event"] for audit in document["audits"] for e in audit["accountant"]["events"])
@@ -180,11 +179,4 @@ def _implementation(document: Report) -> JsonObject:
         "preprocessing_and_hyperparameter_tuning": "Parameters are those of the spec; Bandana tunes on made-up data only.",
         "mechanisms": "; ".join(part for part in parts if part),
         "justification": f"Audited by replays, searches and planted faults: {counts}." if counts else None,
-    }
-
-
-def _administrative(document: Report, declared: Deployment) -> JsonObject:
-    return {
-        "notes": f"SHA-256 over the evidence of the report: {document['evidence']['sha256']}.",
-        "registry_authors": [declared["curator"]],
     }

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bandana.algorithms.bandits.finite_arm import episodes_numba
+from bandana.algorithms.bandits.finite_arm import batches_numba, episodes_numba
 from bandana.algorithms.environments.answers_numba import bernoulli_answers, span_sums
 
 seeds = st.integers(0, 10**6)
@@ -47,13 +47,13 @@ def test_episodes(seed, doubling):
     arm, clock = rng.integers(0, n_arms, n_reps), rng.integers(0, 99, n_reps)
     actions = np.where(left > 0, arm, rng.integers(0, n_arms, n_reps))
     lengths = np.empty(n_reps, dtype=np.int64)
-    episodes_numba.episode_lengths(pulls, left, actions, doubling, lengths)
+    batches_numba.batch_lengths(pulls, left, actions, float(doubling), lengths)
     whole = [int(left[r]) or (max(int(pulls[r, actions[r]]), 1) if doubling else 1) for r in range(n_reps)]
     assert lengths.tolist() == whole
     n = np.minimum(lengths, rng.integers(0, 6, n_reps))
     before = [array.copy() for array in (pulls, arm, left, clock)]
     ended = np.full(n_reps, -1)
-    n_ended = episodes_numba.advance(pulls, arm, left, clock, actions, n, doubling, ended)
+    n_ended = batches_numba.advance(pulls, arm, left, clock, actions, n, float(doubling), ended)
     done = []
     for r in range(n_reps):
         if n[r] == 0:
