@@ -68,9 +68,9 @@ class _NoiseRedrawn(_RemembersSums):
         self.take_in(released, ended, np.where(released.pulls[ended] > 0, noisy, 0.0))
 
     @staticmethod
-    def drawn(mechanism: Mechanism) -> Mechanism:
+    def drawn(declared: Mechanism) -> Mechanism:
         """One fresh draw an arm."""
-        return mechanism
+        return declared
 
 
 class _OneNoiseForAllArms(_NoiseRedrawn):

@@ -70,9 +70,9 @@ class _NoiseRedrawn(_RemembersSums):
         self.take_in(released, ended[row], arms, noisy[row, arms], n_samples[row, arms])
 
     @staticmethod
-    def drawn(mechanism: Mechanism) -> Mechanism:
+    def drawn(declared: Mechanism) -> Mechanism:
         """One fresh draw an arm."""
-        return mechanism
+        return declared
 
 
 class _OneNoiseForAllArms(_NoiseRedrawn):
