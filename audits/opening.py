@@ -18,7 +18,7 @@ _NEXT = {
 
 
 def opening(
-    label: str, verdict: Verdict, stated: Guarantee, claim: str, found: tuple[Quantity, float, float], read: str
+    label: str, verdict: Verdict, stated: Guarantee, claim: str, measured: tuple[Quantity, float, float], read: str
 ) -> list[str]:
     """Three lines.
 
@@ -27,11 +27,11 @@ def opening(
       verdict: of the audit.
       stated: the claim.
       claim: the same in words, with its relation or pair.
-      found: a quantity, what is claimed of it, and the lower bound that was measured.
+      measured: a quantity, what is claimed of it, and its lower bound.
       read: what was read, and the rarest event that could have been seen.
     """
-    quantity, claimed, measured = found
-    numbers = f"claimed {quantity} = {shown(claimed)}, found >= {shown(measured)}{_epsilons(quantity, stated, measured)}"
+    quantity, claimed, lower = measured
+    numbers = f"claimed {quantity} = {shown(claimed)}, found >= {shown(lower)}{_epsilons(quantity, stated, lower)}"
     return [f"{verdict.value:<13} {label}: {claim}; {numbers}", f"  read: {read}", f"  next: {_NEXT[verdict]}"]
 
 
@@ -47,9 +47,9 @@ def opened(label: str, outcome: Outcome) -> list[str]:
         n = min((len(side) for pair in outcome.scores.values() for side in pair), default=4)
         rarest = f"events with probability {4 / n if seen is None else seen.rarest:.2g} or more"
         read = f"{views or 'nothing'}, in {outcome.effort.replays:,} replays a side; {rarest} could be seen"
-    found = (main, numbers[main].claimed, numbers[main].measured) if main in numbers else (main, main.limit(stated), 0.0)
+    three = (main, numbers[main].claimed, numbers[main].measured) if main in numbers else (main, main.limit(stated), 0.0)
     claim = f"{outcome.claim.statement} ({outcome.claim.relation.value})"
-    return [*opening(label, outcome.verdict, stated, claim, found, read), *(f"  {line}" for line in more)]
+    return [*opening(label, outcome.verdict, stated, claim, three, read), *(f"  {line}" for line in more)]
 
 
 def _epsilons(quantity: Quantity, stated: Guarantee, measured: float) -> str:

@@ -8,7 +8,6 @@ import pytest
 from bandana.algorithms.environments.contexts import sphere_table
 from bandana.algorithms.environments.episodes import random_episodes
 from bandana.algorithms.environments.tables import random_table
-from bandana.audits.coverage import Coverage
 from bandana.audits.searches.constants import thresholds_of
 from bandana.audits.searches.drawn import Between
 from bandana.audits.searches.walk import values_of, walk
@@ -98,7 +97,6 @@ def test_contexts_that_an_algorithm_refuses_are_named():
     assert found is None
     assert coverage.drawn_covariates == 0
     assert "contexts beside those of the data set were not tried: it raised ValueError: no such context" in coverage.lines()
-    assert Coverage.of(coverage.describe()) == coverage
 
 
 def test_thresholds_are_constants_what_they_make_and_what_lies_between():

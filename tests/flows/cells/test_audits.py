@@ -71,7 +71,7 @@ def test_an_audit_is_kept_as_evidence_that_follows_from_its_scores(cells, tmp_pa
     store = Store(tmp_path / "results")
     outcome = audit_cell(cells[1], store)
     assert outcome.verdict == "PASS", outcome.reasons
-    assert outcome.about["table"].endswith("of bernoulli")
+    assert outcome.about.table.endswith("of bernoulli")
     assert_follows_from_its_scores(evidence_of(cells[1], store))
     shown = audit_entry(cells[1], outcome, is_anonymous=False)
     assert shown["label"] == "adar-ucb tight eps=1"

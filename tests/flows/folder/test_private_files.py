@@ -79,11 +79,11 @@ def test_the_doctor_warns_of_private_results_that_others_can_read(tmp_path):
         doctor = pytest.importorskip("bandana.flows.annexes.operations.doctor")
         return next(each for each in doctor.examine(folder) if each.what == "permissions")
 
-    assert finding().said == "the data folder is for its owner alone (mode 0700)"
+    assert finding().words == "the data folder is for its owner alone (mode 0700)"
     folder.root.chmod(0o755)
     assert finding().state == "good"
     (folder.root / SECRET).write_text("x")
     assert finding().state == "note"
-    assert f"(mode 0755): `chmod 700 {folder.root}`" in finding().said
+    assert f"(mode 0755): `chmod 700 {folder.root}`" in finding().words
     folder.root.chmod(0o700)
     assert finding().state == "good"

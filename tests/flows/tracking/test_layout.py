@@ -113,7 +113,7 @@ def test_a_folder_that_an_earlier_version_left_half_laid_out_is_repaired(data, p
     assert tables_of(place) is Tables.PART
     finding = _finding(data)
     assert finding.state == "BAD"
-    assert finding.said.endswith(
+    assert finding.words.endswith(
         "the layout of its tables was interrupted, and it holds no runs; the next `bandana run` lays them out anew"
     )
     _check_repaired(data, place, expected)
@@ -133,7 +133,7 @@ def test_a_kill_during_the_layout_leaves_a_file_without_tables(data, place, expe
 
     _killed(work)
     assert tables_of(place) is Tables.NONE
-    assert _finding(data).said == "it has no tables yet; the next run lays them out"
+    assert _finding(data).words == "it has no tables yet; the next run lays them out"
     _check_repaired(data, place, expected)
 
 
@@ -180,7 +180,7 @@ def test_a_store_with_runs_is_never_emptied(data, place):
     lay_out(place)
     assert _schema(place) == before
     finding = _finding(data)
-    assert (finding.state, "put back the copy" in finding.said) == ("BAD", True)
+    assert (finding.state, "put back the copy" in finding.words) == ("BAD", True)
 
 
 def test_tables_of_others_in_the_same_file_stay(data, place):
@@ -199,11 +199,11 @@ def test_the_doctor_says_that_a_store_cannot_be_written(data, place):
         database.commit()
         before = list(database.execute("SELECT * FROM experiments"))
     finding = _finding(data)
-    assert (finding.state, "cannot be written (not today)" in finding.said) == ("BAD", True)
+    assert (finding.state, "cannot be written (not today)" in finding.words) == ("BAD", True)
     with closing(sqlite3.connect(place)) as database:
         assert list(database.execute("SELECT * FROM experiments")) == before
 
 
 def test_the_doctor_lays_nothing_out(data):
-    assert _finding(data).said == "it has no tables yet; the next run lays them out"
+    assert _finding(data).words == "it has no tables yet; the next run lays them out"
     assert not list(data.iterdir())

@@ -105,12 +105,12 @@ class ReleaseOutcome:
     @cached_property
     def rarest(self) -> float | None:
         """Probability of the rarest output that, coming from one side alone, would have refuted the claim; None: of none."""
-        found = [
+        events = [
             rarest_event(each.quantity, each.quantity.limit(self.stated), self.seed, each.level, self.n_runs,
                          len(self.scores[each.scores][0]))
             for each in self.bounds
         ]  # fmt: skip
-        return min((one for one in found if one is not None), default=None)
+        return min((one for one in events if one is not None), default=None)
 
     @property
     def verdict(self) -> Verdict:

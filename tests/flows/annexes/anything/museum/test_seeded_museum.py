@@ -90,14 +90,15 @@ def table(rows=()):
 
 @pytest.mark.parametrize("name", ["all rewards", "the total", "Python's generator, one run", "a stream"])
 def test_a_test_fails_where_the_data_seed_the_noise(name):
-    with pytest.raises(AssertionError, match=r"nothing can be said of .* its noise depends on the data"):
+    with pytest.raises(AssertionError, match=r"(?s)^INCONCLUSIVE .*its noise depends on the data"):
         assert_private(BROKEN[name], table(), table([5]), "gdp(mu=1)", runs=1024, budget=SuiteBudget())
 
 
 def test_a_test_holds_for_the_honest_twin():
     """A bound on an honest function exceeds the claim with probability at most 0.025."""
     honest = HONEST["a stream"]
-    assert "is not refuted" in str(assert_private(honest, table(), table([5]), "gdp(mu=1)", runs=1024, budget=SuiteBudget()))
+    outcome = assert_private(honest, table(), table([5]), "gdp(mu=1)", runs=1024, budget=SuiteBudget())
+    assert str(outcome).startswith("NOT REFUTED ")
 
 
 def audited(function, **options):
