@@ -203,5 +203,5 @@ def of_view(view: str) -> tuple[Attack, ...]:
     """
     attacks = tuple(attack for attack in ALL if attack.view == view)
     if not attacks:
-        raise ValueError(f"view must be one of {sorted({attack.view for attack in ALL})}, got {view!r}")
+        raise ValueError(f"view must be one of {sorted({str(attack.view) for attack in ALL})}, got {view!r}")
     return attacks

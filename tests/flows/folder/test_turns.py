@@ -53,7 +53,8 @@ def test_an_error_lets_go(tmp_path):
 def test_a_report_is_assembled_written_and_tracked_in_one_turn(tmp_path, monkeypatch):
     """What another command writes between a report and its artifacts would be stored under a hash that is not its own."""
     target = tmp_path / "suites" / "small"
-    spec = type("Spec", (), {"name": "small", "report": type("Report", (), {"formats": ("json",)})})
+    asked = {"name": "small", "description": "", "title": "Small", "horizon": 1, "replications": 1, "seed": 0}
+    spec = type("Spec", (), asked | {"report": type("Report", (), {"formats": ("json",)})})
     order = []
 
     def note(name, value=None):
@@ -63,13 +64,13 @@ def test_a_report_is_assembled_written_and_tracked_in_one_turn(tmp_path, monkeyp
 
         return noted
 
-    monkeypatch.setattr(report, "assemble", note("assembled", {"audits": []}))
+    monkeypatch.setattr(report, "assemble", note("assembled", {"audits": [], "evidence": {"sha256": ""}}))
     monkeypatch.setattr(report, "block_records", lambda *_: [])
     monkeypatch.setattr(report, "audit_documents", lambda *_: {})
     monkeypatch.setattr(report, "write_document", note("written", {}))
     monkeypatch.setattr(report, "_write_parts", note("parts", []))
-    monkeypatch.setattr(report, "_track", note("tracked"))
-    monkeypatch.setattr(report.Tracker, "open", lambda _: None)
+    monkeypatch.setattr(report, "track", note("tracked"))
+    monkeypatch.setattr(report.Tracker, "open", lambda _: type("Tracker", (), {"experiment": lambda *_: None}))
     report.report.fn(type("Plan", (), {"spec": spec, "played": ()}), "", str(tmp_path))
     assert order == [("assembled", False), ("written", False), ("parts", False), ("tracked", False)]
     assert _is_free(target)

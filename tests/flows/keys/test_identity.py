@@ -329,6 +329,7 @@ NOT_IN_KEYS = {
     "bandana.flows.problems.kinds": "looks up the class of an environment, which is a root",
     "bandana.audits.contents": "reads what was stored",
     "bandana.audits.evidence.archive": "writes what was computed",
+    "bandana.audits.evidence.fields": "writes what was computed",
     "bandana.audits.reporting.origin": "says how the result came to be",
     "bandana.flows.problems.environment:Environment.facts": "asks: stands in the key by value",
     "bandana.flows.problems.environment:Environment.check_unchanged": "checks, or fails",

@@ -136,8 +136,9 @@ def test_reports_know_its_level(mine):
             ITEM | {"label": "pure", "claim": "pure(epsilon=2, relation=reward)"},
         )
     )  # fmt: skip
-    assert report_document._epsilon(private) == pytest.approx(private.claim().gaussian.epsilon(1e-5))
-    assert (report_document._epsilon(bare), report_document._epsilon(pure)) == (None, 2.0)
+    stated = private.claim()
+    assert report_document._epsilon(stated, 1e-5) == pytest.approx(stated.gaussian.epsilon(1e-5))
+    assert (bare.is_private, report_document._epsilon(pure.claim(), 1e-5)) == (False, 2.0)
 
 
 def test_it_is_played_and_audited_like_an_entry_of_the_catalog(mine, tmp_path):

@@ -188,7 +188,7 @@ def test_an_unknown_kind_of_problem_is_told_with_the_attribute_that_names_it(ban
 
 
 def test_noise_on_a_grid_that_rewards_are_not_rounded_to_is_a_mistake(bandana, write, tmp_path):
-    """Of a module beside the file, so that no line of the file itself stands in the traceback."""
+    """The mistake is in a module beside the file, so that no line of the file itself stands in the traceback."""
     source = EPISODES.replace("Gaussian(2.0, 1.0)", "DiscreteGaussian(2.0, 1.0, grid=0.25)").replace(
         "Gaussian,", "DiscreteGaussian,", 1
     )
