@@ -40,7 +40,7 @@ from bandana.flows.annexes.anything.pairs.stages import audit_subject
 from bandana.flows.annexes.anything.pairs.starts import set_aside
 from bandana.flows.annexes.anything.pairs.subject import Subject
 from bandana.flows.annexes.anything.refutations.case import Case, Planned, read_all
-from bandana.flows.annexes.anything.refutations.environments import python_with
+from bandana.flows.annexes.anything.refutations.playing import python_with
 from bandana.flows.annexes.anything.refutations.serving import claim_of, served
 from bandana.privacy_core import Guarantee
 from benchmarks.comparison_page import write
