@@ -7,17 +7,19 @@ sign of a zero carry data as well as a number does: each is a leaf here, and wha
 from __future__ import annotations
 
 import logging
+import math
 import re
 import types
 import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from bandana.algorithms.protocol import FloatArray
+if TYPE_CHECKING:  # processes of a single call import this file, and little else
+    from bandana.algorithms.protocol import FloatArray
 
 MOST_LEAVES = 20_000
 """Leaves of one object; what lies behind them is not read."""
@@ -31,6 +33,9 @@ _PLAIN = {int, float, bool, type(None)}
 _BUILT_IN = {list, tuple, set, frozenset, dict, str, bytes, bytearray}
 _BOOKKEEPING = {"pandas._libs.internals.BlockValuesRefs"}
 """Types that hold nothing but references to what is read elsewhere."""
+_TABLES = {"DataFrame", "Series", "Index", "RangeIndex"}
+_KEPT_BY_PANDAS = {"_mgr", "_attrs", "_flags", "_name", "_data", "_cache", "_references", "_id", "_range", "_item_cache"}
+"""Attributes of tables of pandas that `_Walk` knows, or that hold nothing of their own."""
 _CONTENTS = (list, tuple, set, frozenset, dict, str, bytes, bytearray, int, float, complex, np.ndarray, np.generic)
 
 
@@ -108,7 +113,7 @@ class _Walk:
         """Leaves of whatever this is."""
         kind = type(value)
         if kind is float or kind is bool:
-            yield Leaf(path, kind.__name__, as_floats(np.array(value)))
+            yield Leaf(path, kind.__name__, _one(float(value)))
         elif kind is int:
             yield Leaf(path, "int", _whole(value))
         elif value is None or value is Ellipsis or value is NotImplemented:
@@ -145,6 +150,9 @@ class _Walk:
             return
         elif isinstance(value, weakref.ReferenceType):
             yield Leaf(path, "a weak reference")
+            return
+        elif _is_plain_table(value):
+            yield from self._table(value, path)
             return
         elif (tensor := _tensor(value)) is not None:
             yield Leaf(f"{path}#tensor", f"{value.dtype} {value.device} {value.requires_grad}")
@@ -199,6 +207,24 @@ class _Walk:
         yield Leaf(path, form, np.array([float(len(items))]))
         for place, item in enumerate(items):
             yield from self.parts(item, f"{path}[{place}]")
+
+    def _table(self, value: Any, path: str) -> Iterator[Leaf]:
+        """A table, a column or an index of pandas, without the caches in it: its labels, columns and remarks."""
+        yield Leaf(path, f"{_name(type(value))} {value.shape}")
+        if type(value).__name__ == "DataFrame":
+            parts = {"index": value.index, "columns": value.columns, "attrs": value.attrs}
+            columns = {f"[{place}]": value.iloc[:, place] for place in range(value.shape[1])}
+        else:
+            parts = {"name": value.name, "attrs": getattr(value, "attrs", {}), "index": getattr(value, "index", None)}
+            columns = {"": value}
+        for name, part in parts.items():
+            yield from self.parts(part, f"{path}.{name}")
+        if hasattr(value, "flags"):
+            yield Leaf(f"{path}.flags", str(value.flags))
+        for name, column in columns.items():
+            yield Leaf(f"{path}{name}#dtype", f"{column.dtype!r} {column.name!r}")
+            is_read_as_numpy = isinstance(column.dtype, np.dtype) or type(column.dtype).__name__ == "StringDtype"
+            yield from self.parts(column.to_numpy() if is_read_as_numpy else column.array, f"{path}{name}#values")
 
     def _named(self, value: Any, path: str) -> Iterator[Leaf]:
         """A class, a function or a module, which has a name; and what a function keeps."""
@@ -288,6 +314,10 @@ def _name(kind: type) -> str:
     return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
 
 
+def _one(value: float) -> FloatArray:
+    return np.array([_NEGATIVE_ZERO if value == 0 and math.copysign(1, value) < 0 else value])
+
+
 def _whole(value: int) -> FloatArray:
     """A whole number of any size: as a float and, beyond 2^53, in parts of 52 bits, the lowest first."""
     if abs(value) <= _EXACT:
@@ -306,6 +336,13 @@ def _text(text: str, path: str, kind: str) -> Iterator[Leaf]:
     numbers = _NUMBER.findall(text)
     if numbers:
         yield Leaf(f"{path}#around", _NUMBER.sub("0", text), np.array(numbers, dtype=float))
+
+
+def _is_plain_table(value: Any) -> bool:
+    """True of pandas' own types, where nothing was added: tables, columns, and the index that most of them have."""
+    kind = type(value)
+    is_pandas = kind.__module__.partition(".")[0] == "pandas" and kind.__name__ in _TABLES
+    return is_pandas and set(vars(value)) <= _KEPT_BY_PANDAS
 
 
 def _tensor(value: Any) -> Any:

@@ -33,8 +33,7 @@ from bandana.audits.claims import Quantity, parse
 from bandana.audits.leaves import leaves
 from bandana.audits.outcome import Effort
 from bandana.flows.annexes.anything.given_pairs import on_pair
-from bandana.flows.annexes.anything.outputs.calls import BrokenSubject, Caller, by_signature, inspect_call
-from bandana.flows.annexes.anything.outputs.encoding import Outputs
+from bandana.flows.annexes.anything.outputs.calls import BrokenSubject, Caller, Outputs, by_signature, inspect_call
 from bandana.flows.annexes.anything.pairs.release import draw
 from bandana.flows.annexes.anything.pairs.stages import audit_subject
 from bandana.flows.annexes.anything.pairs.starts import set_aside
@@ -47,14 +46,12 @@ from benchmarks.comparison_page import write
 from benchmarks.comparison_runs import NAME, RUNNER, tools_of
 from benchmarks.detectors import RECREATED, logistic_score
 from benchmarks.planted import PLANTED
+from benchmarks.public_tools import TOOLS
 
 ROOT = Path(__file__).parents[1]
 MUSEUM, CASES = ROOT / "tests/flows/annexes/anything/museum/releases", ROOT / "experiments/refutations"
 TEXTBOOK, EXHIBIT, REAL = "textbook faults", "museum of releases", "released code"
-PUBLIC = {
-    "jax-bonferroni": "jax-privacy", "jax-split": "jax-privacy", "estimates-beta": "privacy-estimates",
-    "opake-any": "opake-auditing", "tensorflow-all": "tensorflow-empirical-privacy",
-}  # fmt: skip
+PUBLIC = ("jax-bonferroni", "jax-split", "estimates-beta", "opake-any", "tensorflow-all")
 """Tools that take scores, by the names of `benchmarks.public_tools`."""
 BEGIN, END = "<!-- detection: begin -->", "<!-- detection: end -->"
 RECORDER = "recorder"
@@ -323,7 +320,7 @@ def render(result: dict[str, Any], versions: dict[str, str]) -> str:
     """Markdown: found of broken in each group, honest subjects that were blamed, and the median time."""
     names = {NAME: f"{NAME}, whole audit"}
     names |= {name: f"{words}*" for name, (words, _, _) in RECREATED.items()} | {RECORDER: "recorded noise calls*"}
-    names |= {name: f"{package} {versions.get(name, '')}".strip() for name, package in PUBLIC.items()}
+    names |= {name: f"{TOOLS[name].package} {versions.get(name, '')}: {TOOLS[name].method}" for name in PUBLIC}
     groups = [group for group in (TEXTBOOK, EXHIBIT, REAL) if any(row["group"] == group for row in result["rows"])]
     lines = [
         f"Measured on {result['machine']}; {result['seconds']:g} s for each subject and auditor, at {1 - LEVEL:.0%} "

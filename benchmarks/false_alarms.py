@@ -23,8 +23,9 @@ from bandana.audits.outcome import MU, Effort
 from bandana.audits.plan import plan_bounds
 from bandana.audits.replays.measure import measure as measure_privacy
 from bandana.audits.subjects import Subject, subjects
+from bandana.flows.annexes.anything.files import FUNCTION, Loaded
 from bandana.flows.annexes.anything.outputs.calls import inspect_call
-from bandana.flows.annexes.anything.own import FUNCTION, Loaded, Request, audit_own
+from bandana.flows.annexes.anything.own import Request, audit_own
 from bandana.flows.annexes.anything.pairs.release import Samples, examine
 from bandana.flows.annexes.anything.pairs.stages import audit_subject
 from bandana.flows.annexes.anything.pairs.starts import set_aside

@@ -120,11 +120,11 @@ class Selection:
         return self._content(name.partition("::")[0])["tests"][name]["cpu"]
 
     def _in_file(self, path: str, names: list[str]) -> list[str]:
-        """By cost; where tests share a fixture in the file's own order, so that it is not made again and again."""
+        """By whole seconds of cost, then as the file has them; by that alone where they share a fixture: it is made once."""
         if self._content(path)["shared"] > 0.5:
             place = {name: i for i, name in enumerate(self._content(path)["tests"])}
             return sorted(names, key=place.__getitem__)
-        return sorted(names, key=self._cpu)
+        return sorted(names, key=lambda name: round(self._cpu(name)))
 
     def _round(self, names: list[str]) -> Round:
         limits = {}

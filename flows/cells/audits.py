@@ -10,21 +10,19 @@ from pathlib import Path
 from bandana.audits import evidence
 from bandana.audits.documents.audit import AuditEntry
 from bandana.audits.evidence import UnusableEvidence
-from bandana.audits.outcome import Outcome, Setup
+from bandana.audits.outcome import Outcome
 from bandana.audits.summary import summarize
 from bandana.flows.cells import own_replays, replays
 from bandana.flows.cells.charging import book_keeper
 from bandana.flows.folder.store import Store, write_first
 from bandana.flows.keys import provenance
-from bandana.flows.keys.checkout import sources
-from bandana.flows.keys.identity import MadeBy, key_of
-from bandana.flows.keys.provenance import Making
+from bandana.flows.keys.identity import key_of
+from bandana.flows.keys.provenance import Making, about_audits
 from bandana.flows.plan.cell_checks import is_built_at_once
 from bandana.flows.plan.cells import Cell
 from bandana.flows.plan.keys import audit_code, identity_of, stated
 from bandana.flows.texts.json_text import JsonObject
 from bandana.flows.texts.mistakes import SpecError
-from bandana.privacy_core import ReproducibleNoise
 
 AUDIT, AUDIT_PART = "audit", "audit-part"
 
@@ -132,11 +130,3 @@ def audit_entry(cell: Cell, outcome: Outcome, *, is_anonymous: bool) -> AuditEnt
     }
     entry: AuditEntry = summarize(outcome, about)
     return entry
-
-
-def about_audits(table: str, probes: tuple[int, ...], seed: int, made: MadeBy | None = None) -> Setup:
-    """Facts that a reader needs to repeat an audit: the table that is replayed, probes, seeds, and what computes it.
-
-    The last is that of `identity.made_by`, or None for the whole product.
-    """
-    return Setup(table, probes, seed, ReproducibleNoise.name, sources() if made is None else made["code"])

@@ -12,7 +12,7 @@ import hashlib
 import sys
 from collections.abc import Iterator, Mapping
 from functools import cache
-from importlib.metadata import packages_distributions, version
+from importlib.metadata import PackageNotFoundError, distribution, packages_distributions, version
 from pathlib import Path
 from typing import NamedTuple
 
@@ -85,9 +85,8 @@ def own_files(path: Path) -> OwnFiles:
                 modules |= files
             elif top and top not in sys.stdlib_module_names:
                 # What is loaded in this process plays no part, so all workers agree.
-                packages = _installed().get(top)
-                minor = ".".join(version(packages[0]).split(".")[:2]) if packages else "not installed"
-                parts[f"library {top}"] = minor
+                brings = _package_of(top)
+                parts[f"library {top}"] = ".".join(version(brings).split(".")[:2]) if brings else "not installed"
         late += [Late(place, line, name.module) for line, name in _inside_functions(tree, package) if
                  is_local(folder, name.module.partition(".")[0])]  # fmt: skip
     return OwnFiles(modules, parts, frozenset(uses), tuple(late))
@@ -95,9 +94,9 @@ def own_files(path: Path) -> OwnFiles:
 
 def is_local(folder: Path, top: str) -> bool:
     """True if a top-level module is a file or a package in the folder, and hides nothing that is installed."""
-    if not top or top == _PRODUCT or top in sys.stdlib_module_names or top in _installed():
+    if not top or top == _PRODUCT or top in sys.stdlib_module_names:
         return False
-    return (folder / f"{top}.py").is_file() or (folder / top).is_dir()
+    return ((folder / f"{top}.py").is_file() or (folder / top).is_dir()) and top not in _installed()
 
 
 def _files(folder: Path, name: Name) -> Iterator[tuple[str, Path]]:
@@ -118,6 +117,17 @@ def _inside_functions(tree: ast.Module, package: str) -> Iterator[tuple[int, Nam
             for node in ast.walk(function):
                 if isinstance(node, ast.Import | ast.ImportFrom):
                     yield from ((node.lineno, name) for _, name in imported_names(node, package))
+
+
+def _package_of(top: str) -> str | None:
+    """The installed package that brings a top-level module; most have its name, which spares a look at all of them."""
+    try:
+        listed = distribution(top).read_text("RECORD") or ""
+    except PackageNotFoundError:
+        listed = ""
+    if f"\n{top}/__init__.py," in f"\n{listed}":
+        return top
+    return next(iter(_installed().get(top, ())), None)
 
 
 @cache

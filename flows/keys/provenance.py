@@ -20,9 +20,12 @@ from pydantic import TypeAdapter
 
 from bandana.audits import documents
 from bandana.audits.documents.provenance import Maker, NotRecorded, ReportProvenance
+from bandana.audits.outcome import Setup
 from bandana.audits.reporting import origin
 from bandana.flows.keys import checkout, machine
+from bandana.flows.keys.identity import MadeBy
 from bandana.flows.keys.versions import versions
+from bandana.privacy_core import ReproducibleNoise
 
 Kind = Literal["blocks", "audits"]
 Record = documents.provenance.Provenance
@@ -154,3 +157,11 @@ def seconds(records: Iterable[Record | None]) -> float:
         total += max(ended - start, timedelta(0))
         covered = ended if covered is None else max(covered, ended)
     return total.total_seconds()
+
+
+def about_audits(table: str, probes: tuple[int, ...], seed: int, made: MadeBy | None = None) -> Setup:
+    """Facts that a reader needs to repeat an audit: the table that is replayed, probes, seeds, and what computes it.
+
+    The last is that of `identity.made_by`, or None for the whole product.
+    """
+    return Setup(table, probes, seed, ReproducibleNoise.name, checkout.sources() if made is None else made["code"])

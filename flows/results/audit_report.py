@@ -13,19 +13,15 @@ from bandana.audits.contents import numbers_sha256
 from bandana.audits.documents.audit import AuditEntry
 from bandana.audits.documents.report import Evidence, EvidenceFile, Report
 from bandana.audits.opening import opened
-from bandana.audits.outcome import Effort, Outcome
+from bandana.audits.outcome import Outcome
 from bandana.audits.reporting import render_html, render_pdf, validate
 from bandana.audits.reporting.kinds import Document
-from bandana.audits.subjects import Subject, subjects
-from bandana.audits.summary import summarize
 from bandana.flows.folder.store import write_whole
 from bandana.flows.keys import provenance
 from bandana.flows.keys.content import content_key
 from bandana.flows.results.power_curve import power_curve
-from bandana.flows.tracking.tracker import Tracker
 
 FORMATS = ("html", "pdf", "json")
-CATALOG = "Audit of the whole catalog"
 
 
 def document(
@@ -98,39 +94,6 @@ def document(
     }
 
 
-def catalog_document(audits: list[AuditEntry], effort: Effort, evidence: list[Path]) -> Report:
-    """The document of the audit of everything, or of some of its subjects, from their entries and evidence files."""
-    labels = [entry["label"] for entry in audits]
-    only = "" if labels == list(subjects()) else "".join(f' --only "{label}"' for label in labels)
-    options = f"{only} --replays {effort.replays} --examples {effort.examples} --seed {effort.seed}"
-    return document(
-        CATALOG,
-        audits,
-        kind="catalog",
-        table="fair coins for the algorithms; rewards of one half for the building blocks",
-        actions=["arm 0", "arm 1"],
-        rounds=max((subjects()[label]().trial.table.n_users for label in labels), default=1),
-        seed=effort.seed,
-        spec="\n".join(labels),
-        commands=[f"bandana audit --all{options}"],
-        evidence=evidence,
-    )
-
-
-def entry_of_subject(subject: Subject, outcome: Outcome, *, is_anonymous: bool) -> AuditEntry:
-    """The entry of one of its subjects, which names user and host unless it is anonymous."""
-    about = {
-        "label": subject.label,
-        "algorithm": subject.algorithm,
-        "calibration": subject.calibration,
-        "privacy_model": outcome.claim.trust.value,
-        "parameters": dict(subject.parameters),
-        "provenance": provenance.shown(outcome.provenance, is_anonymous=is_anonymous),
-    }
-    entry: AuditEntry = summarize(outcome, about)
-    return entry
-
-
 def _beside(path: Path) -> str:
     """An evidence file as it is called from its report: a suite's lie in a folder, one of a single audit lies beside it."""
     return f"evidence/{path.name}" if path.parent.name == "evidence" else path.name
@@ -172,27 +135,6 @@ def rendered(document: Document, kind: str) -> bytes:
     if kind == "html":
         return render_html(document).encode()
     return render_pdf(document) if kind == "pdf" else (json.dumps(document, indent=1, allow_nan=False) + "\n").encode()
-
-
-def track(
-    document: Report,
-    suite: str,
-    params: dict[str, object],
-    made: Sequence[provenance.Record | None],
-    artifacts: list[Path],
-    tracker: Tracker,
-) -> None:
-    """Writes the run of a suite's report to MLflow: parameters, counts of verdicts, and the report's files.
-
-    `made` says how each block and audit of the report came to be.
-    """
-    verdicts = [entry["verdict"] for entry in document["audits"]]
-    counts = {
-        f"audit/{verdict.lower().replace(' ', '-')}": float(verdicts.count(verdict))
-        for verdict in ("PASS", "NOT REFUTED", "FAIL", "INCONCLUSIVE")
-    }
-    key = content_key({"suite": suite, "evidence": document["evidence"]["sha256"]})
-    tracker.log_suite(suite, key, params, counts, artifacts, provenance.tags("suite", document["provenance"], made))
 
 
 def tell(label: str, outcome: Outcome) -> list[str]:

@@ -16,8 +16,9 @@ from bandana.flows.folder.settings import DataFolder
 from bandana.flows.folder.store import Store, write_whole
 from bandana.flows.folder.turns import alone_in
 from bandana.flows.plan.plan import Plan
-from bandana.flows.results.audit_report import track, write_document
+from bandana.flows.results.audit_report import write_document
 from bandana.flows.results.report_document import assemble, audit_documents, block_records, last
+from bandana.flows.results.tracked_report import track
 from bandana.flows.tracking.tracker import Tracker
 
 _CURVES: tuple[Literal["mean", "low", "high", "mu_spent", "bound", "lower_bound"], ...]

@@ -15,16 +15,17 @@ from bandana.audits.outcome import Effort
 from bandana.audits.replays.replay import in_threads
 from bandana.audits.subjects import subjects
 from bandana.flows.cells import replays
-from bandana.flows.cells.audits import AUDIT, about_audits, kept, stored_outcome
+from bandana.flows.cells.audits import AUDIT, kept, stored_outcome
 from bandana.flows.folder.progress import bar
 from bandana.flows.folder.settings import DataFolder
 from bandana.flows.folder.store import Store, link
 from bandana.flows.folder.turns import alone_in
 from bandana.flows.keys import identity, provenance
 from bandana.flows.keys.identity import MadeBy
-from bandana.flows.keys.provenance import Making
+from bandana.flows.keys.provenance import Making, about_audits
 from bandana.flows.plan.made_by import subject_roots
-from bandana.flows.results import audit_report, baseline, gate, old_results
+from bandana.flows.results import audit_report, baseline, catalog_report, gate, old_results
+from bandana.flows.results.tracked_report import track
 from bandana.flows.running import time_limit
 from bandana.flows.running.executors import Executor, Resources, cores_each, patience, task_runner
 from bandana.flows.spec.spec import ExecutionSpec
@@ -61,7 +62,7 @@ def audit_subject(label: str, effort: Effort, store: Store) -> JsonObject:
         made_of = {"of": _facts(label, effort), "made": _code_of(label)}
         outcome = replace(outcome, provenance=making.record(is_anonymous=store.is_anonymous) | made_of)
         outcome = kept(place, outcome)
-    entry = audit_report.entry_of_subject(subject, outcome, is_anonymous=store.is_anonymous)
+    entry = catalog_report.entry_of_subject(subject, outcome, is_anonymous=store.is_anonymous)
     return {"entry": entry, "lines": audit_report.tell(label, outcome)}
 
 
@@ -85,7 +86,7 @@ def audit_all_flow(labels: list[str], effort: Effort, data: str) -> JsonObject |
     store, tracker = Store(folder.results), Tracker.open(folder.root)
     old_results.find([(AUDIT, key_of(label, effort)) for label in labels], store).tell(folder.results)
     tracker.mark_dead_runs()
-    tracker.experiment(SUITE, audit_report.CATALOG)
+    tracker.experiment(SUITE, catalog_report.CATALOG)
     examine = _audit.with_options(**patience(_PATIENCE.retries, _PATIENCE.audit_timeout))
     keys = {label: key_of(label, effort) for label in labels}
     n_cores = cores_each(sum(not store.path(AUDIT, key).exists() for key in keys.values()))
@@ -103,12 +104,12 @@ def audit_all_flow(labels: list[str], effort: Effort, data: str) -> JsonObject |
         places.append(place)
         tracker.log_cell(SUITE, _record(label, effort, done[label]["entry"], place))
     entries = [done[label]["entry"] for label in labels]
-    document = audit_report.catalog_document(entries, effort, places)
+    document = catalog_report.catalog_document(entries, effort, places)
     held = _gate(labels, effort, folder)
     with alone_in(folder.suite(SUITE)):
         files = audit_report.write_document(document | {"regressions": gate.in_report(held)}, folder.suite(SUITE) / "report")
         made = [entry["provenance"] for entry in entries]
-        audit_report.track(document, SUITE, asdict(effort), made, list(files.values()), tracker)
+        track(document, SUITE, asdict(effort), made, list(files.values()), tracker)
     rows, notes = (held["rows"], held["notes"]) if held else ([], [])
     shown = {kind: str(path) for kind, path in files.items()}
     result = {"audits": {label: done[label] for label in labels}, "gate": held, "files": shown}

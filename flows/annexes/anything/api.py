@@ -16,7 +16,9 @@ from threadpoolctl import threadpool_limits
 from bandana.audits import evidence
 from bandana.audits.outcome import Numbers, Outcome
 from bandana.audits.own import conformance
-from bandana.flows.annexes.anything.own import ALGORITHM, FUNCTION, Loaded, Request, audit_own, load, report_document
+from bandana.flows.annexes.anything.files import ALGORITHM, FUNCTION, Loaded
+from bandana.flows.annexes.anything.own import Request, audit_own, load
+from bandana.flows.annexes.anything.own_reports import Asked, report_document
 from bandana.flows.folder.store import write_whole
 from bandana.flows.results.audit_report import tell, write_document
 from bandana.flows.running import child
@@ -74,7 +76,9 @@ class Audit:
         """Writes the evidence and the report (HTML, PDF, JSON) into a folder, and returns the files."""
         stem = Path(folder) / file_name(f"{self._loaded.path.stem} {self._loaded.name}")
         place = self.save(stem.with_name(f"{stem.name}.evidence.npz"))
-        document = report_document(self._loaded, self.outcome, self._request, place)
+        request = self._request
+        asked = Asked(request.claim, request.rounds, request.seed, request.arms)
+        document = report_document(self._loaded, self.outcome, asked, place)
         if not isinstance(self._given, str):
             document["commands"][0] = f'bandana.audit({self._loaded.name}, "{self._request.claim}")'
         return [place, *write_document(document, stem).values()]

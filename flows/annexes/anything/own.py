@@ -8,11 +8,7 @@ from __future__ import annotations
 
 import ast
 import inspect
-import traceback
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, fields, is_dataclass, replace
-from hashlib import sha256
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,40 +18,28 @@ from bandana.algorithms.entry import Claim
 from bandana.algorithms.environments.contexts import sphere_table
 from bandana.algorithms.environments.episodes import Table, random_episodes
 from bandana.algorithms.environments.tables import RewardTable, random_table
-from bandana.audits import evidence
 from bandana.audits.claims import ClaimError
-from bandana.audits.documents.report import Report
 from bandana.audits.outcome import INDEPENDENT, Effort, Outcome
 from bandana.audits.own import conformance, white_box
-from bandana.audits.own.conformance import ProtocolError
-from bandana.audits.summary import summarize
 from bandana.audits.trial import Trial
 from bandana.flows.annexes.anything.data_sets import read_data
+from bandana.flows.annexes.anything.files import ALGORITHM, FUNCTION, Loaded, apart, blamed_on, named, read
 from bandana.flows.annexes.anything.functions import black_box
 from bandana.flows.annexes.anything.functions.drawn import Menu
 from bandana.flows.annexes.anything.functions.drawn_bounds import screened_by
 from bandana.flows.annexes.anything.functions.plays import accepts_outside, adapted, affordable, check, constants, even_table
 from bandana.flows.annexes.anything.given_pairs import Given, read_claim
-from bandana.flows.annexes.anything.outputs.calls import BrokenSubject
 from bandana.flows.annexes.anything.pairs.coupling import Coupling, compare_plays
 from bandana.flows.annexes.anything.pairs.neighbors import base_tables, most_telling, replaced_users, users_of
 from bandana.flows.annexes.anything.pairs.stages import audit_subject
-from bandana.flows.annexes.anything.pairs.starts import set_aside
 from bandana.flows.annexes.anything.pairs.subject import on_tables, prepared
-from bandana.flows.cells.audits import about_audits
 from bandana.flows.folder.settings import is_anonymous
-from bandana.flows.folder.store import write_whole
-from bandana.flows.keys import provenance
-from bandana.flows.keys.provenance import Making
-from bandana.flows.own.code import OwnCodeError, OwnObject
-from bandana.flows.results import audit_report
+from bandana.flows.keys.provenance import Making, about_audits
 from bandana.flows.running.child import beside, one_call
-from bandana.flows.texts.file_names import file_name
 from bandana.flows.texts.mistakes import SpecError
 from bandana.privacy_core import ApproxDP, Interval, Relation
 from bandana.privacy_core.checks import small_delta
 
-ALGORITHM, FUNCTION, RELEASE = "algorithm", "function", "release"
 _DEFAULT_DELTA = 1e-5
 _ARM_NAMES = ("n_actions", "n_arms", "arms")
 _AS_ARMS = (
@@ -111,28 +95,6 @@ class Request:
     data: Any = None
 
 
-@dataclass(frozen=True)
-class Loaded:
-    """The algorithm, function or release (its `kind` says which) that `FILE.py:NAME` names; `source` is the file's text."""
-
-    kind: str
-    subject: Any
-    path: Path
-    name: str
-    source: str
-
-    @property
-    def label(self) -> str:
-        """Readable, and without the place that the file lies at."""
-        return f"{self.path.name}:{self.name}"
-
-    @property
-    def words(self) -> dict[str, str]:
-        """Who is audited, as evidence says it; a program and samples have no source."""
-        digest = {"source sha256": sha256(self.source.encode()).hexdigest()} if self.source else {}
-        return {"kind": self.kind, "name": self.label, **digest}
-
-
 def load(reference: str, arms: int | None = None) -> Loaded:
     """Loads a user's algorithm or function.
 
@@ -161,39 +123,6 @@ def load(reference: str, arms: int | None = None) -> Loaded:
             "algorithm it lacks\n  " + "\n  ".join(lacks)
         )
     return Loaded(ALGORITHM, algorithm, path, name, source)
-
-
-def read(reference: str, option: str = "--algorithm") -> tuple[Path, str, str, ast.Module]:
-    """Path, name, text and syntax tree of `FILE.py:NAME`.
-
-    Raises:
-      SpecError: no such file, or no Python.
-    """
-    file, is_named, name = reference.rpartition(":")
-    if not is_named or not file or not name.isidentifier():
-        raise SpecError(f"{option}: must be FILE.py:NAME, such as examples/own_bandit.py:bandit, got {reference!r}")
-    path = Path(file)
-    try:
-        source = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise SpecError(f"{option}: {path} cannot be read: {error}") from error
-    try:
-        return path, name, source, ast.parse(source, str(path))
-    except (SyntaxError, ValueError) as error:
-        line = getattr(error, "lineno", None) or 1
-        raise SpecError(f"{option}: {path}:{line}: {getattr(error, 'msg', error)}") from error
-
-
-def named(path: Path, name: str, option: str = "--algorithm") -> Any:
-    """The object of this name in the file, once it has run; see `bandana.flows.own.code`.
-
-    Raises:
-      SpecError: the file fails, or has no such name.
-    """
-    try:
-        return OwnObject(path.absolute(), name).load()
-    except OwnCodeError as error:
-        raise SpecError(f"{option}: {error}") from error
 
 
 def _may_be_play(tree: ast.Module, name: str) -> bool:
@@ -244,31 +173,6 @@ def _built(found: Any, name: str, path: Path, arms: int | None) -> Any:
             "that builds one from n_actions alone; a black box is a function (rewards, seed) -> actions"
         )
     return found(**given)
-
-
-@contextmanager
-def blamed_on(path: Path, option: str = "--algorithm") -> Iterator[None]:
-    """Whatever the user's file raises is told in one line, with its line in the file; so is a claim that does not fit."""
-    try:
-        yield
-    except (SpecError, KeyboardInterrupt):
-        raise
-    except ClaimError as error:
-        raise SpecError(f"--claim: {error}") from error
-    except (ProtocolError, BrokenSubject) as error:
-        raise SpecError(f"{option}: {path.name}: {error}") from error
-    except MemoryError:
-        raise
-    except BaseException as error:
-        lines = [
-            frame.lineno for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename) == path.absolute()
-        ]
-        notes = getattr(error, "__notes__", ())
-        if not lines and not notes and not isinstance(error, SyntaxError):
-            raise
-        where = f"{path}:{lines[-1]}" if lines else str(path)
-        words = "\n".join([f"{type(error).__name__}: {error}", *notes])
-        raise SpecError(f"{option}: {where}: {words}") from error
 
 
 def audit_own(request: Request, given: Loaded | None = None) -> tuple[Loaded, Outcome]:
@@ -349,7 +253,7 @@ def _table(algorithm: Any, request: Request) -> tuple[Table, str]:
 def _audit_pair(
     loaded: Loaded, request: Request, claim: Claim, effort: Effort, reward_range: Interval, pair: Given
 ) -> Outcome:
-    starts = set_aside(loaded.subject)  # before anything is called
+    starts = apart(loaded.subject, loaded.path, loaded.name)
     subject = prepared(loaded.subject, *pair, reward_range, effort.seed, one_call)
     outcome = audit_subject(subject, claim.stated, effort, request.seconds, starts=starts, beside=beside)
     return outcome.recorded(claim, loaded.words, about_audits(subject.words, (), request.seed))
@@ -444,42 +348,3 @@ def _check_rounds(request: Request, least: int) -> None:
     for probe in request.probes:
         if not 0 <= probe < request.rounds:
             raise SpecError(f"--probe must lie in [0, {request.rounds}), the rounds of a replay, got {probe}")
-
-
-def write_evidence(loaded: Loaded, outcome: Outcome, request: Request, folder: Path) -> tuple[Path, Report]:
-    """Writes the evidence; where it lies, and the document of the report beside it.
-
-    It may be called in a fork: reports are rendered elsewhere, as what renders them has threads that no fork takes along.
-    """
-    place = folder / f"{file_name(f'{loaded.path.stem}-{loaded.name}')}.evidence.npz"
-    write_whole(place, evidence.to_bytes(outcome))
-    return place, report_document(loaded, outcome, request, place)
-
-
-def report_document(loaded: Loaded, outcome: Outcome, request: Request, place: Path) -> Report:
-    """The report of one audit of a user's algorithm; see `bandana.audits.reporting`."""
-    subject = loaded.subject
-    shown = fields(subject) if is_dataclass(subject) else ()
-    about = {
-        "label": loaded.label,
-        "algorithm": loaded.name,
-        "calibration": None,
-        "privacy_model": outcome.claim.trust.value,
-        "parameters": {f.name: str(getattr(subject, f.name)) for f in shown},
-        "provenance": provenance.shown(outcome.provenance, is_anonymous=is_anonymous()),
-    }
-    n_actions = request.arms or 2 if loaded.kind == FUNCTION else int(getattr(subject, "n_actions", 0))
-    is_episodic = getattr(subject, "episode_length", None) is not None
-    return audit_report.document(
-        f"Audit of {loaded.label}",
-        [summarize(outcome, about)],
-        kind="audit",
-        table=outcome.about.table,
-        actions=[f"{'action' if is_episodic else 'arm'} {arm}" for arm in range(n_actions)],
-        unit="episodes" if is_episodic else "rounds",
-        rounds=request.rounds,
-        seed=request.seed,
-        spec=loaded.source,
-        commands=[f'bandana audit --algorithm {loaded.label} --claim "{request.claim}"'] if loaded.kind != RELEASE else [],
-        evidence=[place],
-    )

@@ -14,22 +14,21 @@ import numpy as np
 from bandana.algorithms.entry import Claim
 from bandana.audits.claims import ClaimError, parse, split_pair
 from bandana.audits.outcome import MIN_REPLAYS, Effort, Outcome
-from bandana.flows.annexes.anything import own, programs
+from bandana.flows.annexes.anything import programs
 from bandana.flows.annexes.anything.data_sets import read_data
+from bandana.flows.annexes.anything.files import RELEASE, Loaded, apart, blamed_on, named, read
 from bandana.flows.annexes.anything.foreign import frozen
 from bandana.flows.annexes.anything.given_pairs import Given, on_pair, read_claim
-from bandana.flows.annexes.anything.outputs.calls import BrokenSubject, ManyRuns, inspect_call
-from bandana.flows.annexes.anything.outputs.encoding import is_numeric
-from bandana.flows.annexes.anything.own import RELEASE, Loaded
+from bandana.flows.annexes.anything.outputs.calls import BrokenSubject, ManyRuns, inspect_call, is_numeric
+from bandana.flows.annexes.anything.own_reports import Asked, write_evidence
 from bandana.flows.annexes.anything.pairs.neighbors import most_telling, n_records, one_more_or_less, taken, without_users
 from bandana.flows.annexes.anything.pairs.outcome import ReleaseOutcome
 from bandana.flows.annexes.anything.pairs.release import Samples, examine
 from bandana.flows.annexes.anything.pairs.stages import audit_subject
-from bandana.flows.annexes.anything.pairs.starts import Anew, set_aside
+from bandana.flows.annexes.anything.pairs.starts import Anew
 from bandana.flows.annexes.anything.pairs.subject import Subject
-from bandana.flows.cells.audits import about_audits
 from bandana.flows.folder.settings import is_anonymous
-from bandana.flows.keys.provenance import Making
+from bandana.flows.keys.provenance import Making, about_audits
 from bandana.flows.results.audit_report import write_document
 from bandana.flows.running import child
 from bandana.flows.texts.mistakes import SpecError
@@ -118,8 +117,8 @@ def audit_release(request: ReleaseRequest) -> ReleaseAudited:
     def work() -> ReleaseOutcome:
         with child.one_call():
             function = made()
-        starts = Anew() if isinstance(function, ManyRuns) else set_aside(function)
-        with own.blamed_on(loaded.path, "--mechanism"):
+        starts = Anew() if isinstance(function, ManyRuns) else apart(function, loaded.path, loaded.name)
+        with blamed_on(loaded.path, "--mechanism"):
             subject, search = _searched_or_given(function, claim, data, neighbor, users, request)
             fixed = frozen.examine(subject.caller.tried, subject.data, subject.neighbor, claim.stated, request.seed)
             left = max(0.0, audited - (time.monotonic() - begun))
@@ -135,8 +134,8 @@ def _subject(mechanism: str, seconds: float) -> tuple[Loaded, Callable[[], Any]]
     if programs.is_program(mechanism):
         program = programs.named(mechanism, seconds)
         return Loaded(RELEASE, None, Path(mechanism.partition(":")[0]), program.name, ""), lambda: program
-    path, name, source, _ = own.read(mechanism, "--mechanism")
-    return Loaded(RELEASE, None, path, name, source), lambda: own.named(path, name, "--mechanism")
+    path, name, source, _ = read(mechanism, "--mechanism")
+    return Loaded(RELEASE, None, path, name, source), lambda: named(path, name, "--mechanism")
 
 
 def _audited(
@@ -149,8 +148,8 @@ def _audited(
 
 def write_release(audited: ReleaseAudited, request: ReleaseRequest, folder: Path) -> dict[str, Path]:
     """Writes the evidence and the report of an audit into a folder; kind -> where it lies."""
-    own_request = own.Request(audited.loaded.label, request.claim, rounds=1, seed=request.seed)
-    place, document = own.write_evidence(audited.loaded, audited.record, own_request, folder)
+    asked = Asked(request.claim, 1, request.seed)
+    place, document = write_evidence(audited.loaded, audited.record, asked, folder)
     return {"evidence": place, **write_document(document, place.with_name(place.name.removesuffix(".evidence.npz")))}
 
 

@@ -23,7 +23,7 @@ from bandana.flows.plan.cells import Cell
 from bandana.flows.plan.keys import block_code
 from bandana.flows.plan.plan import Plan
 from bandana.flows.problems.kinds import environments_of
-from bandana.flows.results.audit_report import catalog_document, entry_of_subject
+from bandana.flows.results.catalog_report import catalog_document, entry_of_subject
 from bandana.flows.results.report_document import assemble, audit_documents
 from bandana.flows.spec.spec import Spec
 from bandana.flows.texts.json_text import JsonObject

@@ -18,11 +18,12 @@ from bandana.audits.trial import Audited
 from bandana.flows.annexes.compliance.evidence.lines import OTHER_CODE, Line, differences
 from bandana.flows.annexes.compliance.evidence.recompute import FAULTS, POWER, SEARCHES, SETTING
 from bandana.flows.annexes.compliance.evidence.replayed import Replay, drawn, probability_caught, units_of
-from bandana.flows.cells.audits import about_audits, audit_facts
+from bandana.flows.cells.audits import audit_facts
 from bandana.flows.cells.own_replays import audited_own
 from bandana.flows.cells.replays import audited_cell, audited_subject, effort_of
 from bandana.flows.keys import identity, machine
 from bandana.flows.keys.identity import MadeBy
+from bandana.flows.keys.provenance import about_audits
 from bandana.flows.keys.versions import versions
 from bandana.flows.plan.cells import Cell
 from bandana.flows.plan.keys import audit_code

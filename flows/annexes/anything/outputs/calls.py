@@ -9,9 +9,9 @@ from __future__ import annotations
 import copy
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import zip_longest
 from typing import Any
@@ -19,12 +19,14 @@ from typing import Any
 import numpy as np
 
 from bandana.audits.leaves import leaves
-from bandana.flows.annexes.anything.outputs.encoding import Outputs, Raised, is_numeric
 
 _SEEDS = ("seed", "random_state", "random_seed", "prng_seed", "rng_seed", "seeds")
 _GENERATORS = ("rng", "generator", "gen", "random_generator", "bit_generator", "prng")
 _SIZES = ("n", "n_runs", "n_reps", "n_samples", "n_replays", "size")
 _TRIED = 5
+
+Outputs = np.ndarray | Sequence[Any]
+"""One entry for each run: an array of numbers with the runs first, or a sequence of anything."""
 
 Guard = Callable[[], AbstractContextManager[None]]
 """Context of every call of own code, such as a limit of time."""
@@ -32,6 +34,26 @@ Guard = Callable[[], AbstractContextManager[None]]
 
 class BrokenSubject(ValueError):  # noqa: N818  (it says what the function is)
     """A function that cannot be audited; the message says why, and what to change."""
+
+
+@dataclass(frozen=True)
+class Raised:
+    """An exception in place of an output: the adversary sees that the run failed, and how.
+
+    Attributes:
+      kind: name of the exception's class.
+      message: its text.
+      error: all else that it holds.
+    """
+
+    kind: str
+    message: str
+    error: Exception | None = field(default=None, compare=False)
+
+
+def is_numeric(outputs: Outputs) -> bool:
+    """True if the outputs are one array of real numbers."""
+    return isinstance(outputs, np.ndarray) and outputs.dtype.kind in "biuf"
 
 
 class Batch(StrEnum):

@@ -11,42 +11,19 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from numbers import Number
-from typing import Any
 
 import numpy as np
 
 from bandana.algorithms.protocol import FloatArray, IntArray
 from bandana.audits.leaves import as_float, leaves, remainder
+from bandana.flows.annexes.anything.outputs.calls import Outputs, is_numeric
 from bandana.flows.annexes.anything.outputs.scores import telling
-
-Outputs = np.ndarray | Sequence[Any]
-"""One entry for each run: an array of numbers with the runs first, or a sequence of anything."""
 
 _MOST_COLUMNS, _MOST_KEPT = 50_000, 512
 _SCREENED, _LEAST_SCREENED = 20_000_000, 512
 """Numbers of the table that screens columns, and rows of each side that it has at least."""
 _MOST_LABELS = 64
 _MISSING, _OTHER = -1.0, -2.0
-
-
-@dataclass(frozen=True)
-class Raised:
-    """An exception in place of an output: the adversary sees that the run failed, and how.
-
-    Attributes:
-      kind: name of the exception's class.
-      message: its text.
-      error: all else that it holds.
-    """
-
-    kind: str
-    message: str
-    error: Exception | None = field(default=None, compare=False)
-
-
-def is_numeric(outputs: Outputs) -> bool:
-    """True if the outputs are one array of real numbers."""
-    return isinstance(outputs, np.ndarray) and outputs.dtype.kind in "biuf"
 
 
 def joined(parts: Sequence[Outputs]) -> Outputs:

@@ -6,7 +6,7 @@ Learners look for different leaks. Whatever they learn, a bound from other runs 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,6 +21,9 @@ Scorer = Callable[[FloatArray], FloatArray]
 """A table of encoded outputs, (n, columns), to (n,) scores."""
 
 RARE = "rare values"
+SLOWEST = ("boosted trees", "logistic regression")
+SLOW = (*SLOWEST, "parity of bits", "sum of numbers", "Gaussian densities")
+"""Learners that take long, and those of them that take longest."""
 _MOST_LEARNED = 40_000
 _MOST_TREE_COLUMNS, _MOST_LOGISTIC_COLUMNS = 64, 128
 _FEWEST_OF_AN_ATOM = 5
@@ -28,7 +31,7 @@ _DIGITS = 12
 _MOST_RANKED, _FEWEST_RANKED = 4_000_000, 512
 """Numbers of each side that are ranked to find out which columns tell most, and rows, at least."""
 _FEW_VALUES = 128
-_LARGEST = 1e100
+_LARGEST, _ROUNDING = 1e100, 1e-9
 
 
 @dataclass(frozen=True)
@@ -88,7 +91,7 @@ def learn(
     neighbor: FloatArray,
     seed: int,
     *,
-    is_quick: bool = False,
+    without: Collection[str] = (),
     deadline: Deadline = NEVER,
     left_out: list[str] | None = None,
 ) -> dict[str, Scorer]:
@@ -98,7 +101,7 @@ def learn(
       data: (n, columns) encoded outputs of the data set.
       neighbor: (m, columns) the same of the neighbor.
       seed: of the trees' bins.
-      is_quick: whether to leave out what learns for long: trees and regressions.
+      without: names of learners to leave out, such as `SLOW`.
       deadline: after which no learner goes on; the first one, which is quick, learns in any case.
       left_out: gets the names of those that the time did not suffice for.
 
@@ -111,8 +114,8 @@ def learn(
         return {"nothing": lambda x: np.zeros(len(x))}
     wide, narrow = columns[:_MOST_LOGISTIC_COLUMNS], columns[:_MOST_TREE_COLUMNS]
     scorers: dict[str, Scorer] = {"most telling number": _single(data, neighbor, int(columns[0]))}
-    for name, teach, is_slow, least in _LEARNERS:
-        if data.shape[1] < least or (is_slow and is_quick):
+    for name, teach, least in _LEARNERS:
+        if data.shape[1] < least or name in without:
             continue
         used = narrow if teach in (_trees, _rare) else wide
         part = [side if teach in (_linear, _gaussian) else side[:, used] for side in (data, neighbor)]
@@ -232,11 +235,13 @@ def _linear(data: FloatArray, neighbor: FloatArray, columns: IntArray, seed: int
 def _gaussian(data: FloatArray, neighbor: FloatArray, columns: IntArray, seed: int) -> Scorer:
     """The best score where columns are independent and Gaussian, with means and spreads of their own on either side."""
     data, neighbor = _filled(data), _filled(neighbor)
-    varying = (data.var(axis=0) > 0) & (neighbor.var(axis=0) > 0)
+    # What varies by rounding alone has no density; other learners count it.
+    varying = np.all([side.std(axis=0) > _ROUNDING * np.abs(side).max(axis=0) for side in (data, neighbor)], axis=0)
     means, spreads = ([f(side[:, varying], axis=0) for side in (data, neighbor)] for f in (np.mean, np.std))
 
     def log_density(rows: FloatArray, side: int) -> FloatArray:
-        return np.asarray((-0.5 * ((rows - means[side]) / spreads[side]) ** 2 - np.log(spreads[side])).sum(axis=1))
+        z = np.clip((rows - means[side]) / spreads[side], -_LARGEST, _LARGEST)
+        return np.asarray((-0.5 * z**2 - np.log(spreads[side])).sum(axis=1))
 
     return lambda x: log_density(_filled(x[:, varying]), 1) - log_density(_filled(x[:, varying]), 0)
 
@@ -286,16 +291,16 @@ def _keys(rows: FloatArray) -> np.ndarray:
 
 
 Teacher = Callable[[FloatArray, FloatArray, IntArray, int], Scorer | None]
-_LEARNERS: tuple[tuple[str, Teacher, bool, int], ...] = (
-    (RARE, _rare, False, 1),
-    ("numbers seen before", _seen, False, 1),
-    ("counted outputs", _whole_outputs, False, 1),
-    ("difference of means", _linear, False, 2),
-    ("linear discriminant", _discriminant, False, 2),
-    ("Gaussian densities", _gaussian, True, 2),
-    ("boosted trees", _trees, True, 1),
-    ("logistic regression", _logistic, True, 2),
-    ("parity of bits", _parity, True, 1),
-    ("sum of numbers", _sum, True, 2),
+_LEARNERS: tuple[tuple[str, Teacher, int], ...] = (
+    (RARE, _rare, 1),
+    ("numbers seen before", _seen, 1),
+    ("counted outputs", _whole_outputs, 1),
+    ("difference of means", _linear, 2),
+    ("linear discriminant", _discriminant, 2),
+    ("Gaussian densities", _gaussian, 2),
+    ("boosted trees", _trees, 1),
+    ("logistic regression", _logistic, 2),
+    ("parity of bits", _parity, 1),
+    ("sum of numbers", _sum, 2),
 )
-"""Name, what teaches it, whether it takes long, and columns that it needs."""
+"""Name, what teaches it, and columns that it needs."""

@@ -19,9 +19,9 @@ from bandana.algorithms.protocol import FloatArray
 from bandana.audits.bounds import methods
 from bandana.flows.annexes.anything.functions.drawn import BEYOND
 from bandana.flows.annexes.anything.functions.plays import Shape
-from bandana.flows.annexes.anything.outputs.calls import BrokenSubject
-from bandana.flows.annexes.anything.outputs.encoding import Encoder, Outputs, joined
-from bandana.flows.annexes.anything.outputs.scores import learn
+from bandana.flows.annexes.anything.outputs.calls import BrokenSubject, Outputs
+from bandana.flows.annexes.anything.outputs.encoding import Encoder, joined
+from bandana.flows.annexes.anything.outputs.scores import SLOW, learn
 from bandana.flows.annexes.anything.pairs.subject import NoTables, Subject, Tables, tables_of
 from bandana.privacy_core import Interval
 
@@ -299,7 +299,7 @@ def _worth(data: Outputs, neighbor: Outputs, seed: int) -> tuple[float, float]:
     encoder = Encoder.learn(both[:half], both[n : n + half])
     tables = [encoder.table(side) for side in (both[:n], both[n:])]
     best = (0.0, 0.0)
-    for scorer in learn(tables[0][:half], tables[1][:half], seed, is_quick=True).values():
+    for scorer in learn(tables[0][:half], tables[1][:half], seed, without=SLOW).values():
         held = [scorer(table[half:]) for table in tables]
         rank = np.argsort(np.argsort(np.concatenate(held), kind="stable"), kind="stable")
         gap = float(rank[len(held[0]) :].mean() - rank[: len(held[0])].mean()) / len(rank) * np.sqrt(6 * len(held[0]))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from numbers import Number
 from typing import Any
@@ -34,9 +35,9 @@ from bandana.flows.annexes.anything.outputs.bounds import (
     check_order,
     most_promising,
 )
-from bandana.flows.annexes.anything.outputs.calls import Batch, BrokenSubject, Caller
+from bandana.flows.annexes.anything.outputs.calls import Batch, BrokenSubject, Caller, Outputs, Raised, is_numeric
 from bandana.flows.annexes.anything.outputs.deadline import NEVER, Deadline, TimeIsUpError
-from bandana.flows.annexes.anything.outputs.encoding import Encoder, Outputs, Raised, is_numeric, joined
+from bandana.flows.annexes.anything.outputs.encoding import Encoder, joined
 from bandana.flows.annexes.anything.outputs.scores import RARE, Scorer, learn
 from bandana.flows.annexes.anything.pairs.outcome import ReleaseOutcome
 from bandana.privacy_core import Guarantee
@@ -175,6 +176,7 @@ def examine(
     share: float = 1.0,
     parts: tuple[float, float, int] = PARTS,
     deadline: Deadline = NEVER,
+    without: Collection[str] = (),
 ) -> ReleaseOutcome:
     """Bounds the claim's own quantity from below, and of a claim of epsilon at delta also delta.
 
@@ -189,6 +191,7 @@ def examine(
       share: of the failure probability that the bounds may use.
       parts: shares of the runs that teach and that choose, and how many choose at least.
       deadline: after which nothing more is learned.
+      without: names of learners to leave out.
 
     Raises:
       BrokenSubject: too few samples, or runs that depend on each other.
@@ -200,7 +203,7 @@ def examine(
     sides = [_ordered(side, n, seed + i if shuffled else None) for i, side in enumerate((samples.data, samples.neighbor))]
     encoder, notes, (taught, held, rest) = _encoded(sides, n, parts)
     left_out: list[str] = []
-    scorers = learn(taught[0], taught[1], seed, deadline=deadline.part(_TAUGHT), left_out=left_out)
+    scorers = learn(taught[0], taught[1], seed, without=without, deadline=deadline.part(_TAUGHT), left_out=left_out)
     bounds: list[StatedBound] = []
     scores = {}
     for index, (quantity, part) in enumerate(plan_release(stated).items()):

@@ -6,17 +6,19 @@ the stated confidence. What an output shows of its own seed is decided by a few 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
+from functools import partial
 
 from bandana.audits.outcome import Effort, Verdict
 from bandana.audits.plan import EARLY
 from bandana.flows.annexes.anything.outputs.deadline import Deadline
 from bandana.flows.annexes.anything.outputs.encoding import joined
+from bandana.flows.annexes.anything.outputs.scores import SLOWEST
 from bandana.flows.annexes.anything.pairs.exposed import exposed
 from bandana.flows.annexes.anything.pairs.outcome import ReleaseOutcome
 from bandana.flows.annexes.anything.pairs.release import GIVEN, PARTS, Samples, draw, examine
-from bandana.flows.annexes.anything.pairs.release_faults import Planted, planted_in
+from bandana.flows.annexes.anything.pairs.release_faults import QUICK, SLOW, Planted, planted_in
 from bandana.flows.annexes.anything.pairs.starts import MOST, Starts
 from bandana.flows.annexes.anything.pairs.subject import Subject
 from bandana.flows.annexes.anything.pairs.watch import watch
@@ -60,10 +62,12 @@ def audit_subject(
     shown = "" if subject.has_ledger else exposed(caller, *sides, effort.seed)
     pair, notes = subject.words if search else GIVEN, subject.notes
 
-    def bounded(samples: Samples, share: float, parts: tuple[float, float, int] = PARTS) -> ReleaseOutcome:
+    def bounded(
+        samples: Samples, share: float, parts: tuple[float, float, int] = PARTS, without: Collection[str] = SLOWEST
+    ) -> ReleaseOutcome:
         outcome = examine(
             samples, stated, confidence=effort.confidence, seed=effort.seed, pair=pair, search=search, share=share,
-            parts=parts, deadline=deadline.part(_BOUNDS),
+            parts=parts, deadline=deadline.part(_BOUNDS), without=without,
         )  # fmt: skip
         return replace(outcome, proofs=(shown,) if shown else (), notes=(*notes, *outcome.notes))
 
@@ -73,21 +77,22 @@ def audit_subject(
 
     is_staged = effort.replays >= 8 * FIRST
     pilot = drawn(FIRST if is_staged else effort.replays, effort.seed)
+    if is_staged and (outcome := bounded(pilot, EARLY)).verdict is Verdict.FAIL:
+        return replace(outcome, notes=("the first runs decide; more would measure more", *outcome.notes))
     first, differs, more = _waited(calls, subject)
     notes = (*notes, *more)
     if first is not None and (outcome := bounded(first, EARLY, _PARTS)).is_refuted:
         return outcome
-    if is_staged and (outcome := bounded(pilot, EARLY)).verdict is Verdict.FAIL:
-        return replace(outcome, notes=("the first runs decide; more would measure more", *outcome.notes))
     samples, last = pilot, 1 - 2 * EARLY
     if is_staged and not pilot.is_cut:
         samples = _both(pilot, drawn(effort.replays - FIRST, effort.seed + 2**32))
-    tried = beside(lambda: planted_in(samples, stated, effort.confidence, effort.seed, deadline, last))
-    outcome = replace(bounded(samples, last), differs=differs, coupling=subject.compare(effort.seed))
+    planted = partial(planted_in, samples, stated, effort.confidence, effort.seed, deadline, last)
+    others = beside(lambda: planted(SLOW))
+    outcome = replace(bounded(samples, last, without=()), differs=differs, coupling=subject.compare(effort.seed))
     if outcome.verdict is not Verdict.NOT_REFUTED:
         return outcome
-    planted, left_out = tried()
-    return replace(outcome, tried=planted, left_out=(*outcome.left_out, *left_out))
+    (quick, missed), (slow, late) = planted(QUICK), others()
+    return replace(outcome, tried=(*slow, *quick), left_out=(*outcome.left_out, *late, *missed))
 
 
 def _asked(

@@ -6,30 +6,29 @@ set aside before anything is called, and forks once for each first call; a progr
 
 from __future__ import annotations
 
-import gc
 import multiprocessing
 import os
-import pickle
-import signal
+import subprocess
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from multiprocessing.connection import Connection
-from typing import Any, NoReturn
+from typing import Any, cast
 
 import numpy as np
 
 from bandana.audits.leaves import Walked, leaves
 from bandana.flows.annexes.anything.outputs.calls import Batch, Caller, same
 from bandana.flows.annexes.anything.outputs.deadline import Deadline
+from bandana.flows.annexes.anything.pairs import first_calls
 from bandana.flows.annexes.anything.pairs.release import Samples
 
 MOST = 160
 """First calls of each side."""
 _COMPARED = 16
-_PATIENCE, _AT_ONCE = 20.0, 4
 
 
 class Starts(ABC):
@@ -80,12 +79,12 @@ class Starts(ABC):
 
 
 @dataclass(frozen=True)
-class Forks(Starts):
-    """A process that never called the function; see `set_aside`."""
+class Aside(Starts):
+    """A process that never called the function; see `set_aside` and `started`."""
 
     _function: Callable[..., Any]
-    _process: int
-    _ours: Connection
+    _requests: Connection
+    _wait: Callable[[], object]
 
     def fits(self, caller: Caller) -> bool:
         """True if the caller calls the function itself, and nothing that was made of it."""
@@ -95,14 +94,22 @@ class Forks(Starts):
         self, caller: Caller, data: tuple[object, object], sides: list[int], numbers: list[int], deadline: Deadline
     ) -> Callable[[], Sequence[Walked | None]]:
         """Sends all calls to the process, which forks once for each."""
-        self._ours.send((replace(caller, function=len, guard=nullcontext), *data, sides, numbers, deadline))
-        return self._ours.recv
+
+        def answer() -> Sequence[Walked | None]:
+            try:
+                return cast("Sequence[Walked | None]", self._requests.recv())
+            except (EOFError, ConnectionError):  # it could not load the function, or was ended
+                return ()
+
+        with suppress(ConnectionError):
+            self._requests.send((replace(caller, function=len, guard=nullcontext), *data, sides, numbers, deadline))
+        return answer
 
     def end(self) -> None:
         """Ends the process."""
-        self._ours.close()
+        self._requests.close()
         with suppress(ChildProcessError):
-            os.waitpid(self._process, 0)
+            self._wait()
 
 
 @dataclass(frozen=True)
@@ -118,21 +125,37 @@ class Anew(Starts):
             return Walked(list(leaves(caller.function(data[side], [number])[0]))) if deadline.left else None
 
         def answer() -> Sequence[Walked | None]:
-            with ThreadPoolExecutor(_AT_ONCE) as pool:
+            with ThreadPoolExecutor(first_calls.AT_ONCE) as pool:
                 return list(pool.map(run, sides, numbers))
 
         return answer
 
 
-def set_aside(function: Callable[..., Any]) -> Forks:
+def set_aside(function: Callable[..., Any]) -> Aside:
     """Forks a process that waits, before anything is called."""
     ours, theirs = multiprocessing.Pipe()
     process = os.fork()
     if process == 0:
         ours.close()
-        _serve(function, theirs)
+        first_calls.serve(function, theirs)
     theirs.close()
-    return Forks(function, process, ours)
+    return Aside(function, ours, partial(os.waitpid, process, 0))
+
+
+def started(function: Callable[..., Any], command: list[str]) -> Aside:
+    """Starts a small process, which loads the function once more: forks of a large one take long.
+
+    Args:
+      function: as it was loaded here.
+      command: starts what serves it (`first_calls.serve`) on a connection, whose descriptor is its last argument.
+    """
+    ours, theirs = multiprocessing.Pipe()
+    process = subprocess.Popen(
+        [*command, str(theirs.fileno())],
+        pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    theirs.close()
+    return Aside(function, ours, process.wait)
 
 
 def _difference(
@@ -152,52 +175,3 @@ def _difference(
                 )
     return ""
 
-
-# --- in the process that is set aside ------------------------------------------------------------------------------
-
-
-def _serve(function: Callable[..., Any], theirs: Connection) -> NoReturn:
-    gc.freeze()  # a fork then shares what it does not change
-    gc.disable()
-    try:
-        while True:
-            caller, data, neighbor, sides, numbers, deadline = theirs.recv()
-            caller = replace(caller, function=function)
-            outputs: list[Walked | None] = []
-            jobs = list(zip(sides, numbers, strict=True))
-            while len(outputs) < len(jobs) and deadline.left:
-                some = jobs[len(outputs) : len(outputs) + _AT_ONCE]
-                outputs += [
-                    _answer(*child)
-                    for child in [_forked(caller, (data, neighbor)[side], number, deadline.left) for side, number in some]
-                ]
-            theirs.send(outputs)
-    except EOFError:
-        os._exit(0)
-    except BaseException:
-        os._exit(70)
-
-
-def _forked(caller: Caller, data: object, seed: int, seconds: float) -> tuple[int, int]:
-    """A process that makes one call, within these seconds, and where it writes the leaves of its output."""
-    read, write = os.pipe()
-    process = os.fork()
-    if process == 0:
-        os.close(read)
-        signal.setitimer(signal.ITIMER_REAL, min(_PATIENCE, seconds + 0.1))
-        try:
-            output = Walked(list(leaves(caller.runs(data, [seed])[0])))
-            with os.fdopen(write, "wb") as sink:
-                pickle.dump(output, sink)
-        finally:
-            os._exit(0)
-    os.close(write)
-    return process, read
-
-
-def _answer(process: int, read: int) -> Walked | None:
-    """The output of a process; None if it crashed or took too long."""
-    with os.fdopen(read, "rb") as source:
-        text = source.read()
-    os.waitpid(process, 0)
-    return pickle.loads(text) if text else None

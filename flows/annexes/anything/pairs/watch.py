@@ -22,8 +22,8 @@ from bandana.audits.bounds import methods
 from bandana.audits.bounds.evalues import ApproxClaims, Claims, EProcess, GaussianClaims, RenyiClaims
 from bandana.audits.bounds.methods import method_of
 from bandana.audits.claims import Quantity
-from bandana.flows.annexes.anything.outputs.calls import Caller
-from bandana.flows.annexes.anything.outputs.encoding import Encoder, Outputs, joined
+from bandana.flows.annexes.anything.outputs.calls import Caller, Outputs
+from bandana.flows.annexes.anything.outputs.encoding import Encoder, joined
 from bandana.flows.annexes.anything.outputs.scores import Scorer, learn
 from bandana.flows.annexes.anything.pairs.release import Samples
 from bandana.privacy_core import ZCDP, ApproxDP, GaussianDP, Guarantee, PureDP, RenyiDP

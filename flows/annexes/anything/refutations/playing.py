@@ -20,18 +20,17 @@ from threadpoolctl import threadpool_limits
 from bandana.audits.claims import ClaimError, parse
 from bandana.audits.evidence import to_bytes
 from bandana.audits.outcome import Effort
+from bandana.flows.annexes.anything.files import RELEASE
 from bandana.flows.annexes.anything.given_pairs import on_pair
 from bandana.flows.annexes.anything.outputs.calls import BrokenSubject
-from bandana.flows.annexes.anything.own import RELEASE
 from bandana.flows.annexes.anything.pairs.outcome import ReleaseOutcome
 from bandana.flows.annexes.anything.pairs.stages import audit_subject
 from bandana.flows.annexes.anything.pairs.subject import Subject
 from bandana.flows.annexes.anything.refutations.campaign import FAILED
 from bandana.flows.annexes.anything.refutations.case import Case, Planned
 from bandana.flows.annexes.anything.refutations.serving import claim_of, served
-from bandana.flows.cells.audits import about_audits
 from bandana.flows.folder.store import write_whole
-from bandana.flows.keys.provenance import Making
+from bandana.flows.keys.provenance import Making, about_audits
 from bandana.flows.texts.json_text import JsonObject
 from bandana.flows.texts.mistakes import SpecError
 

@@ -12,7 +12,8 @@ from whole_evidence import assert_follows_from_its_scores
 
 from bandana.audits.contents import numbers_sha256
 from bandana.audits.reporting import validate
-from bandana.flows.annexes.anything.own import ALGORITHM, FUNCTION, Request, load
+from bandana.flows.annexes.anything.files import ALGORITHM, FUNCTION
+from bandana.flows.annexes.anything.own import Request, load
 from bandana.flows.cli import app
 from bandana.flows.commands.options import FAILURE, USER_MISTAKE
 from bandana.flows.texts.mistakes import SpecError

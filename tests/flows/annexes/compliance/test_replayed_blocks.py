@@ -21,12 +21,13 @@ from bandana.flows.annexes.compliance.evidence.replayed import Replay, drawn, n_
 from bandana.flows.annexes.compliance.evidence.standalone import exit_code
 from bandana.flows.annexes.compliance.replay import replayed
 from bandana.flows.annexes.compliance.verify import Request, check
-from bandana.flows.cells.audits import about_audits, audit_cell
+from bandana.flows.cells.audits import audit_cell
 from bandana.flows.cells.replays import audited_subject
 from bandana.flows.cli import app
 from bandana.flows.commands.options import DIFFERS, FAILURE
 from bandana.flows.folder.store import Store
 from bandana.flows.keys import identity
+from bandana.flows.keys.provenance import about_audits
 from bandana.flows.plan.made_by import subject_roots
 from bandana.flows.plan.plan import Plan, cells_of
 from bandana.flows.spec.spec import load_spec

@@ -4,10 +4,9 @@ from dataclasses import asdict, replace
 from functools import partial
 
 from bandana.audits.subjects import subjects
-from bandana.flows.cells.audits import about_audits
 from bandana.flows.cells.replays import audit_of_subject
 from bandana.flows.keys import identity
-from bandana.flows.keys.provenance import Making
+from bandana.flows.keys.provenance import Making, about_audits
 from bandana.flows.plan.made_by import subject_roots
 
 

@@ -19,8 +19,9 @@ from subjects import BROKEN, HONEST, N_ROUNDS
 from bandana.audits.bounds import methods
 from bandana.audits.bounds.methods import bounds_on
 from bandana.audits.claims import Quantity, parse
+from bandana.flows.annexes.anything.files import FUNCTION, Loaded
 from bandana.flows.annexes.anything.functions.plays import adapted, play_rewards
-from bandana.flows.annexes.anything.own import FUNCTION, Loaded, Request, audit_own
+from bandana.flows.annexes.anything.own import Request, audit_own
 from bandana.privacy_core import Interval
 
 UNIT = Interval(0.0, 1.0)

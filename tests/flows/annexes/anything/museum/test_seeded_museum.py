@@ -17,9 +17,10 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from seeded import BROKEN, HONEST, by_arm, each_run
 
+from bandana.flows.annexes.anything.files import FUNCTION, Loaded
 from bandana.flows.annexes.anything.functions.drawn import Menu
 from bandana.flows.annexes.anything.functions.plays import adapted
-from bandana.flows.annexes.anything.own import FUNCTION, Loaded, Request, audit_own
+from bandana.flows.annexes.anything.own import Request, audit_own
 from bandana.flows.annexes.anything.pairs.coupling import compare_plays, is_telling
 from bandana.privacy_core import Interval
 from bandana.testing import SuiteBudget, assert_private

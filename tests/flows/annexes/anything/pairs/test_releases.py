@@ -14,8 +14,8 @@ import pytest
 from nightly import first
 
 from bandana.audits.outcome import Effort, Verdict
-from bandana.flows.annexes.anything.outputs.calls import Batch, BrokenSubject, inspect_call
-from bandana.flows.annexes.anything.outputs.encoding import Encoder, Raised, joined
+from bandana.flows.annexes.anything.outputs.calls import Batch, BrokenSubject, Raised, inspect_call
+from bandana.flows.annexes.anything.outputs.encoding import Encoder, joined
 from bandana.flows.annexes.anything.pairs import release_faults
 from bandana.flows.annexes.anything.pairs.release import LEAST_RUNS, Samples, draw, examine
 from bandana.flows.annexes.anything.pairs.stages import FIRST, audit_subject

@@ -21,12 +21,21 @@ class Exhibit:
       witness: event of an output that has another probability on the neighbor than the claim allows; None: it is honest.
       rarest: the least probability of the event on the side where it is likely.
       first: whether the event is one of a process's first call.
+      claim: what it promises.
+      loss: of one whose amount of noise is wrong, the parameter that it has in truth, by its formula; 0 for all others.
     """
 
     function: Callable[..., Any]
     witness: Callable[[Any], bool] | None = None
     rarest: float = 0.9
     first: bool = False
+    claim: str = CLAIM
+    loss: float = 0.0
+
+    @property
+    def is_broken(self) -> bool:
+        """True if it does not keep its claim on the pair."""
+        return self.witness is not None or self.loss > 0
 
 
 EXHIBITS: dict[str, Exhibit] = {}
@@ -47,6 +56,26 @@ def honest(function: Callable[..., Any]) -> Callable[..., Any]:
     """Lists a function as honest: it keeps its claim on the pair."""
     EXHIBITS[function.__name__] = Exhibit(function)
     return function
+
+
+def broken_as(claim: str, loss: float) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Lists a function as broken, whose noise is for another parameter than its claim's."""
+
+    def listed(function: Callable[..., Any]) -> Callable[..., Any]:
+        EXHIBITS[function.__name__] = Exhibit(function, claim=claim, loss=loss)
+        return function
+
+    return listed
+
+
+def honest_as(claim: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Lists a function as honest under another claim than most."""
+
+    def listed(function: Callable[..., Any]) -> Callable[..., Any]:
+        EXHIBITS[function.__name__] = Exhibit(function, claim=claim)
+        return function
+
+    return listed
 
 
 def bit(data: Any) -> int:
