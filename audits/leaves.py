@@ -9,8 +9,10 @@ from __future__ import annotations
 import logging
 import math
 import re
+import sys
 import types
 import weakref
+from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -29,6 +31,7 @@ _NEGATIVE_ZERO = -1e-300
 """Stands for minus zero, which equals zero as a number."""
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 _NAMED = type | types.FunctionType | types.BuiltinFunctionType | types.MethodType | types.ModuleType | logging.Logger
+_DESCRIPTORS = types.MemberDescriptorType | types.GetSetDescriptorType
 _PLAIN = {int, float, bool, type(None)}
 _BUILT_IN = {list, tuple, set, frozenset, dict, str, bytes, bytearray}
 _BOOKKEEPING = {"pandas._libs.internals.BlockValuesRefs"}
@@ -148,8 +151,16 @@ class _Walk:
         elif isinstance(value, _NAMED):
             yield from self._named(value, path)
             return
+        elif isinstance(value, property | staticmethod | classmethod):
+            for name in ("fget", "fset", "fdel", "__func__"):
+                yield from self.parts(getattr(value, name, None), f"{path}.{name}")
+            return
         elif isinstance(value, weakref.ReferenceType):
             yield Leaf(path, "a weak reference")
+            return
+        elif isinstance(value, array | memoryview):
+            yield Leaf(f"{path}#type", _name(type(value)))
+            yield from self._array(np.asarray(value), path)
             return
         elif _is_plain_table(value):
             yield from self._table(value, path)
@@ -184,7 +195,7 @@ class _Walk:
                 for place, item in enumerate(np.ravel(value).tolist()):
                     yield from self.parts(item, f"{path}[{place}]")
 
-    def _mapping(self, value: dict[Any, Any], path: str) -> Iterator[Leaf]:
+    def _mapping(self, value: dict[object, object], path: str) -> Iterator[Leaf]:
         keys = list(dict.keys(value))
         yield Leaf(path, f"{_name(type(value))} {len(keys)}", np.array([float(len(keys))]))
         if set(map(type, keys)) <= {str}:
@@ -209,22 +220,15 @@ class _Walk:
             yield from self.parts(item, f"{path}[{place}]")
 
     def _table(self, value: Any, path: str) -> Iterator[Leaf]:
-        """A table, a column or an index of pandas, without the caches in it: its labels, columns and remarks."""
-        yield Leaf(path, f"{_name(type(value))} {value.shape}")
-        if type(value).__name__ == "DataFrame":
-            parts = {"index": value.index, "columns": value.columns, "attrs": value.attrs}
-            columns = {f"[{place}]": value.iloc[:, place] for place in range(value.shape[1])}
-        else:
-            parts = {"name": value.name, "attrs": getattr(value, "attrs", {}), "index": getattr(value, "index", None)}
-            columns = {"": value}
-        for name, part in parts.items():
-            yield from self.parts(part, f"{path}.{name}")
-        if hasattr(value, "flags"):
-            yield Leaf(f"{path}.flags", str(value.flags))
-        for name, column in columns.items():
-            yield Leaf(f"{path}{name}#dtype", f"{column.dtype!r} {column.name!r}")
-            is_read_as_numpy = isinstance(column.dtype, np.dtype) or type(column.dtype).__name__ == "StringDtype"
-            yield from self.parts(column.to_numpy() if is_read_as_numpy else column.array, f"{path}{name}#values")
+        """A table, a column or an index of pandas, without the caches in it: its labels, remarks and columns."""
+        yield Leaf(path, f"{_name(type(value))} {value.shape} {getattr(value, 'flags', '')}")
+        for name in ("name", "attrs", "index", "columns"):
+            yield from self.parts(getattr(value, name, None), f"{path}.{name}")
+        for place in range(value.shape[1] if value.ndim == 2 else 1):
+            column = value.iloc[:, place] if value.ndim == 2 else value
+            yield Leaf(f"{path}[{place}]#dtype", repr(column.dtype))
+            is_plain = isinstance(column.dtype, np.dtype) or type(column.dtype).__name__ == "StringDtype"
+            yield from self.parts(column.to_numpy() if is_plain else column.array, f"{path}[{place}]")
 
     def _named(self, value: Any, path: str) -> Iterator[Leaf]:
         """A class, a function or a module, which has a name; and what a function keeps."""
@@ -233,10 +237,16 @@ class _Walk:
         )
         if isinstance(value, types.MethodType):
             yield from self.parts(value.__self__, f"{path}.__self__")
+        if isinstance(value, type) and not _is_importable(value):
+            for name, item in vars(value).items():
+                if isinstance(item, types.FunctionType) or not (name.startswith("__") or isinstance(item, _DESCRIPTORS)):
+                    yield from self.parts(item, f"{path}.{name}")
         if isinstance(value, types.FunctionType):
             kept = {f"default {place}": item for place, item in enumerate(value.__defaults__ or ())} | (
                 value.__kwdefaults__ or {}
             )
+            if not _is_importable(value):
+                kept["constants"] = [one for one in value.__code__.co_consts if not isinstance(one, types.CodeType)]
             names = value.__code__.co_freevars
             for name, cell in zip(names, value.__closure__ or (), strict=True):
                 try:
@@ -247,8 +257,10 @@ class _Walk:
                 yield from self.parts(item, f"{path}.{name}")
 
     def _object(self, value: Any, path: str) -> Iterator[Leaf]:
-        """Any other object: its attributes, and the state that a copy of it would have."""
+        """Any other object: its attributes, the state that a copy of it would have, and a class that was made for it."""
         yield Leaf(f"{path}#type", _name(type(value)))
+        if not _is_importable(type(value)):
+            yield from self.parts(type(value), f"{path}#class")
         if _name(type(value)) in _BOOKKEEPING:
             return
         kept = attributes(value)
@@ -338,7 +350,15 @@ def _text(text: str, path: str, kind: str) -> Iterator[Leaf]:
         yield Leaf(f"{path}#around", _NUMBER.sub("0", text), np.array(numbers, dtype=float))
 
 
-def _is_plain_table(value: Any) -> bool:
+def _is_importable(named: type | types.FunctionType) -> bool:
+    """True if a class or a function stands under its name in its module; what is made in a call may hold what that knew."""
+    place: object = sys.modules.get(named.__module__)
+    for part in named.__qualname__.split("."):
+        place = getattr(place, part, None)
+    return place is named
+
+
+def _is_plain_table(value: object) -> bool:
     """True of pandas' own types, where nothing was added: tables, columns, and the index that most of them have."""
     kind = type(value)
     is_pandas = kind.__module__.partition(".")[0] == "pandas" and kind.__name__ in _TABLES

@@ -359,7 +359,7 @@ def render(result: dict[str, Any], versions: dict[str, str]) -> str:
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.detection", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--seconds", type=float, default=20.0, help="for each subject and auditor")
-    parser.add_argument("--groups", nargs="+", default=[TEXTBOOK, EXHIBIT, REAL], help="which subjects")
+    parser.add_argument("--groups", nargs="+", default=[TEXTBOOK, REAL], help="which subjects")
     parser.add_argument(
         "--tools-python", metavar="PATH", default=sys.executable, help="an interpreter that has the public tools"
     )

@@ -41,7 +41,6 @@ _GENERATORS = {
 _SOURCES = ("random", "secrets", "numpy.random", "scipy.stats")
 _KINDS = ("context_dimension", "episode_length", "n_states")
 """Attributes that name the kind of problem; without any it plays arms."""
-_COVARIATES = {"context", "contexts", "states"}
 _N_REPS = 4
 
 
@@ -103,16 +102,6 @@ def missing_members(algorithm: object) -> list[str]:
         if member is None or (form.startswith(name) and not callable(member)):
             lacks.append(f"{name}: {form}")
     return lacks
-
-
-def reads_covariates(source: str) -> bool:
-    """True if a text reads contexts or states anywhere; False of what is no Python."""
-    try:
-        nodes = list(ast.walk(ast.parse(source)))
-    except (SyntaxError, ValueError):
-        return False
-    named = {node.id for node in nodes if isinstance(node, ast.Name)}
-    return bool(_COVARIATES & (named | {node.attr for node in nodes if isinstance(node, ast.Attribute)}))
 
 
 def check_members(algorithm: Algorithm) -> None:

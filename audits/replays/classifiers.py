@@ -5,7 +5,7 @@ Whatever is learned here must be applied to other samples; then it decides power
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,6 @@ _TAILS = np.geomspace(0.0005, 0.08, 12)
 FINE = np.concatenate([_TAILS, np.linspace(0.1, 0.9, 33), 1 - _TAILS[::-1]])
 """Quantiles to cut at, dense in both tails: what is rare may tell most."""
 _FIRST_ACTIONS = 6
-_MOST_CODES = 4096
 
 
 def learn_counts(data: IntArray, neighbor: IntArray) -> Scorer:
@@ -39,22 +38,6 @@ def learn_counts(data: IntArray, neighbor: IntArray) -> Scorer:
     counts = [np.bincount(side, minlength=size) + 0.5 for side in (neighbor, data)]
     log_odds = np.log(counts[0] / counts[0].sum()) - np.log(counts[1] / counts[1].sum())
     return lambda codes: np.asarray(log_odds[np.minimum(codes, size - 1)])
-
-
-def learn_codes(data: IntArray, neighbor: IntArray, n_arms: int) -> Scorer:
-    """Log odds of the order in which arms follow each other: the first switches of (n, n_rounds) actions, counted."""
-    most = max(1, int(np.log(_MOST_CODES) / np.log(n_arms + 1)))
-
-    def codes(later: IntArray) -> IntArray:
-        code, taken = later[:, 0] + 1, np.ones(len(later), dtype=np.int64)
-        for t in range(1, later.shape[1]):
-            is_switch = (later[:, t] != later[:, t - 1]) & (taken < most)
-            code = np.where(is_switch, code * (n_arms + 1) + later[:, t] + 1, code)
-            taken += is_switch
-        return code
-
-    counted = learn_counts(codes(data), codes(neighbor))
-    return lambda later: counted(codes(later))
 
 
 def features(actions: IntArray, record: int, n_arms: int) -> FloatArray:
@@ -158,39 +141,3 @@ def _cuts(column: Matrix, quantiles: FloatArray) -> Matrix:
     """Where a column can be cut in two: above a cut lie some rows, and below or on it others."""
     at = np.unique(np.quantile(column, quantiles, method="lower"))
     return np.asarray(at[at < column.max()])
-
-
-def telling_cut(data: FloatArray, neighbor: FloatArray) -> float:
-    """The score up to which the shares of both sides differ most.
-
-    A guess by every run, with all weights equal, is the best one where the likelihood ratio takes two values, as of counts
-    with geometric noise; a ratio that is learned value by value makes rare values stand out by luck, and drops the others.
-
-    Args:
-      data: (n,) scores of the data set.
-      neighbor: (m,) scores of the neighbor.
-    """
-    values = np.unique(np.concatenate([data, neighbor]))
-    shares = [np.searchsorted(np.sort(side), values, "right") / len(side) for side in (data, neighbor)]
-    return float(values[np.argmax(np.round(shares[0] - shares[1], 12))])
-
-
-def signs_at(scores: FloatArray, cut: float | None) -> FloatArray:
-    """1 above the cut and -1 elsewhere; the scores themselves without a cut."""
-    return scores if cut is None else np.where(scores > cut, 1.0, -1.0)
-
-
-def with_signs(scorers: Mapping[str, Scorer], data: NDArray[np.generic], neighbor: NDArray[np.generic]) -> dict[str, Scorer]:
-    """The sign of each score at its most telling cut.
-
-    Args:
-      scorers: name -> score.
-      data: (n, ...) what scores take, of the data set; those that the scores were learned from, or others.
-      neighbor: (m, ...) the same of the neighbor.
-    """
-
-    def sign(scorer: Scorer) -> Scorer:
-        cut = telling_cut(scorer(data), scorer(neighbor))
-        return lambda x: signs_at(scorer(x), cut)
-
-    return {f"sign of {name}": sign(scorer) for name, scorer in scorers.items()}

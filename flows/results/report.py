@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -15,10 +15,11 @@ from bandana.flows.folder.progress import bar
 from bandana.flows.folder.settings import DataFolder
 from bandana.flows.folder.store import Store, write_whole
 from bandana.flows.folder.turns import alone_in
+from bandana.flows.keys import provenance
+from bandana.flows.keys.content import content_key
 from bandana.flows.plan.plan import Plan
 from bandana.flows.results.audit_report import write_document
 from bandana.flows.results.report_document import assemble, audit_documents, block_records, last
-from bandana.flows.results.tracked_report import track
 from bandana.flows.tracking.tracker import Tracker
 
 _CURVES: tuple[Literal["mean", "low", "high", "mu_spent", "bound", "lower_bound"], ...]
@@ -120,3 +121,24 @@ def regret_tables(document: Report) -> dict[str, list[dict[str, object]]]:
             values: dict[str, float | None] = {key: None if curve is None else curve[i] for key, curve in curves.items()}
             points.append({"label": cell["label"], "round": at, **values})
     return {"regret": finals, "regret-curves": points}
+
+
+def track(
+    document: Report,
+    suite: str,
+    params: dict[str, object],
+    made: Sequence[provenance.Record | None],
+    artifacts: list[Path],
+    tracker: Tracker,
+) -> None:
+    """Writes the run of a suite's report to MLflow: parameters, counts of verdicts, and the report's files.
+
+    `made` says how each block and audit of the report came to be.
+    """
+    verdicts = [entry["verdict"] for entry in document["audits"]]
+    counts = {
+        f"audit/{verdict.lower().replace(' ', '-')}": float(verdicts.count(verdict))
+        for verdict in ("PASS", "NOT REFUTED", "FAIL", "INCONCLUSIVE")
+    }
+    key = content_key({"suite": suite, "evidence": document["evidence"]["sha256"]})
+    tracker.log_suite(suite, key, params, counts, artifacts, provenance.tags("suite", document["provenance"], made))

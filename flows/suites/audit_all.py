@@ -25,7 +25,7 @@ from bandana.flows.keys.identity import MadeBy
 from bandana.flows.keys.provenance import Making, about_audits
 from bandana.flows.plan.made_by import subject_roots
 from bandana.flows.results import audit_report, baseline, catalog_report, gate, old_results
-from bandana.flows.results.tracked_report import track
+from bandana.flows.results.report import track
 from bandana.flows.running import time_limit
 from bandana.flows.running.executors import Executor, Resources, cores_each, patience, task_runner
 from bandana.flows.spec.spec import ExecutionSpec

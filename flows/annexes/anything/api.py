@@ -18,7 +18,7 @@ from bandana.audits.outcome import Numbers, Outcome
 from bandana.audits.own import conformance
 from bandana.flows.annexes.anything.files import ALGORITHM, FUNCTION, Loaded
 from bandana.flows.annexes.anything.own import Request, audit_own, load
-from bandana.flows.annexes.anything.own_reports import Asked, report_document
+from bandana.flows.annexes.anything.own_reports import ReportRequest, report_document
 from bandana.flows.folder.store import write_whole
 from bandana.flows.results.audit_report import tell, write_document
 from bandana.flows.running import child
@@ -77,8 +77,8 @@ class Audit:
         stem = Path(folder) / file_name(f"{self._loaded.path.stem} {self._loaded.name}")
         place = self.save(stem.with_name(f"{stem.name}.evidence.npz"))
         request = self._request
-        asked = Asked(request.claim, request.rounds, request.seed, request.arms)
-        document = report_document(self._loaded, self.outcome, asked, place)
+        shown = ReportRequest(request.claim, request.rounds, request.seed, request.arms)
+        document = report_document(self._loaded, self.outcome, shown, place)
         if not isinstance(self._given, str):
             document["commands"][0] = f'bandana.audit({self._loaded.name}, "{self._request.claim}")'
         return [place, *write_document(document, stem).values()]

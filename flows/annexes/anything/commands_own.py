@@ -23,7 +23,7 @@ def audit(subject: Subject, options: dict[str, Any], limits: Limits, how: Runnin
     """
     from bandana.audits.documents.report import Report
     from bandana.flows.annexes.anything.own import Request, audit_own
-    from bandana.flows.annexes.anything.own_reports import Asked, write_evidence
+    from bandana.flows.annexes.anything.own_reports import ReportRequest, write_evidence
     from bandana.flows.results.audit_report import tell, write_document
     from bandana.flows.running import child
     from bandana.flows.texts.mistakes import SpecError
@@ -38,8 +38,9 @@ def audit(subject: Subject, options: dict[str, Any], limits: Limits, how: Runnin
 
     def work() -> tuple[str, str, list[str], Path, Report]:
         loaded, outcome = audit_own(request)
-        lines, asked = tell(loaded.label, outcome), Asked(request.claim, request.rounds, request.seed, request.arms)
-        return outcome.verdict.value, loaded.label, lines, *write_evidence(loaded, outcome, asked, folder)
+        report = ReportRequest(request.claim, request.rounds, request.seed, request.arms)
+        lines = tell(loaded.label, outcome)
+        return outcome.verdict.value, loaded.label, lines, *write_evidence(loaded, outcome, report, folder)
 
     name = Path(request.algorithm).name
     returned = child.run(work, child.limits(limits.timeout, limits.memory, request.seconds), f"--algorithm: {name}")

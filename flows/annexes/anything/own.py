@@ -42,6 +42,7 @@ from bandana.privacy_core.checks import small_delta
 
 _DEFAULT_DELTA = 1e-5
 _ARM_NAMES = ("n_actions", "n_arms", "arms")
+_COVARIATES = {"context", "contexts", "states"}
 _AS_ARMS = (
     "it played arms, where context, record.contexts and record.states are None: declare context_dimension if it reads\n"
     "contexts, episode_length and n_states if it plays episodes"
@@ -223,7 +224,7 @@ def _audit_algorithm(loaded: Loaded, request: Request, claim: Claim, effort: Eff
     try:
         conformance.check(algorithm, table, request.seed)
     except Exception as error:
-        if type(table) is RewardTable and conformance.reads_covariates(loaded.source):
+        if type(table) is RewardTable and _reads_covariates(loaded.source):
             error.add_note(_AS_ARMS)
         raise
     white_box.check_scope(algorithm, table, claim, request.seed)
@@ -348,3 +349,13 @@ def _check_rounds(request: Request, least: int) -> None:
     for probe in request.probes:
         if not 0 <= probe < request.rounds:
             raise SpecError(f"--probe must lie in [0, {request.rounds}), the rounds of a replay, got {probe}")
+
+
+def _reads_covariates(source: str) -> bool:
+    """True if a text reads contexts or states anywhere; False of what is no Python."""
+    try:
+        nodes = list(ast.walk(ast.parse(source)))
+    except (SyntaxError, ValueError):
+        return False
+    named = {node.id for node in nodes if isinstance(node, ast.Name)}
+    return bool(_COVARIATES & (named | {node.attr for node in nodes if isinstance(node, ast.Attribute)}))

@@ -18,8 +18,8 @@ from bandana.flows.results import audit_report
 from bandana.flows.texts.file_names import file_name
 
 
-class Asked(NamedTuple):
-    """What a report says of a asked.
+class ReportRequest(NamedTuple):
+    """The part of a request that a report shows.
 
     Attributes:
       claim: as it was typed.
@@ -34,17 +34,17 @@ class Asked(NamedTuple):
     arms: int | None = None
 
 
-def write_evidence(loaded: Loaded, outcome: Outcome, asked: Asked, folder: Path) -> tuple[Path, Report]:
+def write_evidence(loaded: Loaded, outcome: Outcome, request: ReportRequest, folder: Path) -> tuple[Path, Report]:
     """Writes the evidence; where it lies, and the document of the report beside it.
 
     It may be called in a fork: reports are rendered elsewhere, as what renders them has threads that no fork takes along.
     """
     place = folder / f"{file_name(f'{loaded.path.stem}-{loaded.name}')}.evidence.npz"
     write_whole(place, evidence.to_bytes(outcome))
-    return place, report_document(loaded, outcome, asked, place)
+    return place, report_document(loaded, outcome, request, place)
 
 
-def report_document(loaded: Loaded, outcome: Outcome, asked: Asked, place: Path) -> Report:
+def report_document(loaded: Loaded, outcome: Outcome, request: ReportRequest, place: Path) -> Report:
     """The report of one audit of a user's algorithm; see `bandana.audits.reporting`."""
     subject = loaded.subject
     shown = fields(subject) if is_dataclass(subject) else ()
@@ -56,7 +56,7 @@ def report_document(loaded: Loaded, outcome: Outcome, asked: Asked, place: Path)
         "parameters": {f.name: str(getattr(subject, f.name)) for f in shown},
         "provenance": provenance.shown(outcome.provenance, is_anonymous=is_anonymous()),
     }
-    n_actions = asked.arms or 2 if loaded.kind == FUNCTION else int(getattr(subject, "n_actions", 0))
+    n_actions = request.arms or 2 if loaded.kind == FUNCTION else int(getattr(subject, "n_actions", 0))
     is_episodic = getattr(subject, "episode_length", None) is not None
     return audit_report.document(
         f"Audit of {loaded.label}",
@@ -65,9 +65,9 @@ def report_document(loaded: Loaded, outcome: Outcome, asked: Asked, place: Path)
         table=outcome.about.table,
         actions=[f"{'action' if is_episodic else 'arm'} {arm}" for arm in range(n_actions)],
         unit="episodes" if is_episodic else "rounds",
-        rounds=asked.rounds,
-        seed=asked.seed,
+        rounds=request.rounds,
+        seed=request.seed,
         spec=loaded.source,
-        commands=[f'bandana audit --algorithm {loaded.label} --claim "{asked.claim}"'] if loaded.kind != RELEASE else [],
+        commands=[f'bandana audit --algorithm {loaded.label} --claim "{request.claim}"'] if loaded.kind != RELEASE else [],
         evidence=[place],
     )

@@ -20,7 +20,7 @@ from bandana.flows.annexes.anything.files import RELEASE, Loaded, apart, blamed_
 from bandana.flows.annexes.anything.foreign import frozen
 from bandana.flows.annexes.anything.given_pairs import Given, on_pair, read_claim
 from bandana.flows.annexes.anything.outputs.calls import BrokenSubject, ManyRuns, inspect_call, is_numeric
-from bandana.flows.annexes.anything.own_reports import Asked, write_evidence
+from bandana.flows.annexes.anything.own_reports import ReportRequest, write_evidence
 from bandana.flows.annexes.anything.pairs.neighbors import most_telling, n_records, one_more_or_less, taken, without_users
 from bandana.flows.annexes.anything.pairs.outcome import ReleaseOutcome
 from bandana.flows.annexes.anything.pairs.release import Samples, examine
@@ -148,8 +148,7 @@ def _audited(
 
 def write_release(audited: ReleaseAudited, request: ReleaseRequest, folder: Path) -> dict[str, Path]:
     """Writes the evidence and the report of an audit into a folder; kind -> where it lies."""
-    asked = Asked(request.claim, 1, request.seed)
-    place, document = write_evidence(audited.loaded, audited.record, asked, folder)
+    place, document = write_evidence(audited.loaded, audited.record, ReportRequest(request.claim, 1, request.seed), folder)
     return {"evidence": place, **write_document(document, place.with_name(place.name.removesuffix(".evidence.npz")))}
 
 

@@ -29,7 +29,7 @@ from bandana.audits.neighbors.neighbor import Context, Others
 from bandana.audits.neighbors.pairs import Pair
 from bandana.audits.outcome import ACTIONS, SAMPLING, Effort, Outcome, Setup, StatedBound, TriedControl
 from bandana.audits.plan import PlannedBound, levels
-from bandana.audits.replays.classifiers import features, learn_codes, learn_logistic, learn_stumps, with_signs
+from bandana.audits.replays.classifiers import features, learn_counts, learn_logistic, learn_stumps
 from bandana.audits.replays.measure import Measurement, rounded
 from bandana.audits.searches.lines import LinesRun
 from bandana.audits.searches.sampling import too_few
@@ -47,10 +47,11 @@ from bandana.flows.annexes.anything.outputs.bounds import (
     rarest_event,
 )
 from bandana.flows.annexes.anything.outputs.shares import learn_parity
+from bandana.flows.annexes.anything.outputs.signs import with_signs
 from bandana.flows.annexes.anything.outputs.trees import learn_trees
 from bandana.privacy_core import Interval, Relation, TrustModel
 
-_NOTED_SECONDS = 2.0
+_NOTED_SECONDS, _MOST_CODES = 2.0, 4096
 
 
 class Played(NamedTuple):
@@ -323,3 +324,19 @@ def check_trust(claim: Claim) -> None:
         raise ClaimError("a function shows its actions only, and local privacy is a promise on messages: audit its ledger")
     if claim.relation is Relation.REPLACE_TRAJECTORY:
         raise ClaimError("a function plays rounds and no episodes, and one reward is replaced: claim relation=reward")
+
+
+def learn_codes(data: IntArray, neighbor: IntArray, n_arms: int) -> Scorer:
+    """Log odds of the order in which arms follow each other: the first switches of (n, n_rounds) actions, counted."""
+    most = max(1, int(np.log(_MOST_CODES) / np.log(n_arms + 1)))
+
+    def codes(later: IntArray) -> IntArray:
+        code, taken = later[:, 0] + 1, np.ones(len(later), dtype=np.int64)
+        for t in range(1, later.shape[1]):
+            is_switch = (later[:, t] != later[:, t - 1]) & (taken < most)
+            code = np.where(is_switch, code * (n_arms + 1) + later[:, t] + 1, code)
+            taken += is_switch
+        return code
+
+    counted = learn_counts(codes(data), codes(neighbor))
+    return lambda later: counted(codes(later))

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from numbers import Number
+from statistics import median
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,6 @@ from bandana.audits.leaves import leaves
 from bandana.audits.neighbors.neighbor import Given
 from bandana.audits.outcome import OUTPUT, StatedBound
 from bandana.audits.plan import plan_release
-from bandana.audits.replays.classifiers import with_signs
 from bandana.audits.replays.measure import rounded
 from bandana.flows.annexes.anything.outputs.bounds import (
     LEAST,
@@ -39,6 +39,7 @@ from bandana.flows.annexes.anything.outputs.calls import Batch, BrokenSubject, C
 from bandana.flows.annexes.anything.outputs.deadline import NEVER, Deadline, TimeIsUpError
 from bandana.flows.annexes.anything.outputs.encoding import Encoder, joined
 from bandana.flows.annexes.anything.outputs.scores import RARE, Scorer, learn
+from bandana.flows.annexes.anything.outputs.signs import with_signs
 from bandana.flows.annexes.anything.pairs.outcome import ReleaseOutcome
 from bandana.privacy_core import Guarantee
 
@@ -52,6 +53,7 @@ PARTS = (_LEARN, _CHOOSE, LEAST)
 """Shares of the runs that teach and that choose, and how many choose at least; the bound is taken from the others."""
 _READ = 3.0
 """Times that an output is taken apart: to learn its columns, to screen them, and to fill them, which costs as much."""
+_TIMED = 5
 _ROOM = 2.5
 """Seconds of an audit for each second of its runs."""
 _BATCH, _MOST_NUMBERS = 4096, 4_000_000
@@ -147,10 +149,13 @@ def _seconds_to_read(outputs: Outputs) -> float:
     """Seconds in which one output is taken apart, as often as a run is."""
     if is_numeric(outputs) or isinstance(outputs[0], Number):
         return 0.0
-    begun = time.monotonic()
-    for _ in leaves(outputs[0]):
-        pass
-    return _READ * (time.monotonic() - begun)
+    taken = []
+    for output in outputs[:_TIMED]:  # a busy machine interrupts some
+        begun = time.monotonic()
+        for _ in leaves(output):
+            pass
+        taken.append(time.monotonic() - begun)
+    return _READ * median(taken)
 
 
 def _next_size(caller: Caller, last: Outputs, size: int, seconds_a_run: float) -> int:
@@ -196,7 +201,8 @@ def examine(
     Raises:
       BrokenSubject: too few samples, or runs that depend on each other.
     """
-    n = min(len(samples.data), len(samples.neighbor))
+    n_all = min(len(samples.data), len(samples.neighbor))
+    n = _affordable(samples, n_all, deadline)
     if n < LEAST_RUNS and share == 1:
         raise BrokenSubject(f"each side needs at least {LEAST_RUNS} outputs, got {len(samples.data)} and "
                             f"{len(samples.neighbor)}")  # fmt: skip
@@ -222,13 +228,19 @@ def examine(
         confidence=confidence,
         seed=seed,
         how=samples.how,
-        is_cut=samples.is_cut,
+        is_cut=samples.is_cut or n < n_all,
         n_values=encoder.n_values,
         unread=unread_of(encoder),
         notes=(*notes, *samples.notes),
         left_out=tuple(dict.fromkeys(left_out)),
         search=search,
     )
+
+
+def _affordable(samples: Samples, n: int, deadline: Deadline) -> int:
+    """As many of n runs as can be read in half of the time; the first runs, which teach, say how long one takes."""
+    seconds = _seconds_to_read(samples.data) + _seconds_to_read(samples.neighbor)
+    return n if seconds * n <= deadline.left / 2 else min(n, max(LEAST_RUNS, int(deadline.left / 2 / seconds)))
 
 
 def _encoded(

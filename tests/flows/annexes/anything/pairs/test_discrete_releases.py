@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from bandana.audits.claims import Quantity, parse
-from bandana.audits.replays.classifiers import with_signs
 from bandana.flows.annexes.anything.functions import black_box
+from bandana.flows.annexes.anything.outputs.signs import with_signs
 from bandana.flows.annexes.anything.pairs.release import Samples, examine
 
 PURE = parse("pure(epsilon=1, relation=pair)").stated

@@ -16,7 +16,7 @@ from nightly import first
 from bandana.audits.outcome import Effort, Verdict
 from bandana.flows.annexes.anything.outputs.calls import Batch, BrokenSubject, Raised, inspect_call
 from bandana.flows.annexes.anything.outputs.encoding import Encoder, joined
-from bandana.flows.annexes.anything.pairs import release_faults
+from bandana.flows.annexes.anything.pairs import stages
 from bandana.flows.annexes.anything.pairs.release import LEAST_RUNS, Samples, draw, examine
 from bandana.flows.annexes.anything.pairs.stages import FIRST, audit_subject
 from bandana.flows.annexes.anything.pairs.subject import Subject
@@ -338,7 +338,7 @@ def test_constant_outputs_with_missing_numbers_are_called_constant():
 
 
 def test_a_planted_fault_that_is_missed_forbids_silence(monkeypatch):
-    monkeypatch.setattr(release_faults, "_FAULTS", (("invisible", "nothing", lambda output, *_: output),))
+    monkeypatch.setattr(stages, "QUICK", (("invisible", "nothing", lambda output, *_: output),))
     outcome = staged(gaussian, GaussianDP(1.0))
     assert outcome.verdict is Verdict.INCONCLUSIVE
     assert "the audit missed the planted fault invisible" in outcome.reasons[0]

@@ -118,9 +118,45 @@ def text_of_noise(data, seed):
 
 @honest
 def packed_noise(data, seed):
-    return base64.b64encode(struct.pack("d", noisy(data, default_rng(seed)))).decode()
+    """In single precision: all 64 bits would show on which grid the noise was added."""
+    return base64.b64encode(struct.pack("f", noisy(data, default_rng(seed)))).decode()
 
 
 @honest
 def set_of_noise(data, seed):
     return {noisy(data, default_rng(seed)), 7.0}
+
+
+@broken(lambda output: output.exact == 1)
+def attribute_of_a_class(data, seed):
+    return type("Result", (), {"exact": bit(data)})()
+
+
+@broken(lambda output: output.exact == 1)
+def property_of_a_class(data, seed):
+    value, exact = noisy(data, default_rng(seed)), bit(data)
+
+    class Result:
+        mean = value
+
+        @property
+        def exact(self):
+            return exact
+
+    return Result()
+
+
+@broken(lambda output: output() == 1)
+def constant_of_a_function(data, seed):
+    return eval(f"lambda: {bit(data)}")
+
+
+@honest
+def class_made_in_a_call(data, seed):
+    class Result:
+        version = 3
+
+        def __init__(self, mean):
+            self.mean = mean
+
+    return Result(noisy(data, default_rng(seed)))
