@@ -89,7 +89,7 @@ def audit_subject(
     planted = partial(planted_in, samples, stated, effort.confidence, effort.seed, deadline, last)
     others = beside(lambda: planted(SLOW))
     outcome = replace(bounded(samples, last, without=()), differs=differs, coupling=subject.compare(effort.seed))
-    if outcome.verdict is not Verdict.NOT_REFUTED:
+    if replace(outcome, left_out=()).verdict is not Verdict.NOT_REFUTED:  # planted faults change nothing
         return outcome
     (quick, missed), (slow, late) = planted(QUICK), others()
     return replace(outcome, tried=(*slow, *quick), left_out=(*outcome.left_out, *late, *missed))
