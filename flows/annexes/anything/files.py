@@ -15,7 +15,7 @@ from typing import Any
 from bandana.audits.claims import ClaimError
 from bandana.audits.own.conformance import ProtocolError
 from bandana.flows.annexes.anything.outputs.calls import BrokenSubject
-from bandana.flows.annexes.anything.pairs.starts import Starts, started
+from bandana.flows.annexes.anything.pairs.starts import Aside, started
 from bandana.flows.own.code import OwnCodeError, OwnObject
 from bandana.flows.texts.mistakes import SpecError
 
@@ -65,7 +65,7 @@ def read(reference: str, option: str = "--algorithm") -> tuple[Path, str, str, a
         raise SpecError(f"{option}: {path}:{line}: {getattr(error, 'msg', error)}") from error
 
 
-def apart(function: Any, path: Path, name: str) -> Starts:
+def apart(function: Any, path: Path, name: str) -> Aside:
     """A process that loaded the function from its file too, and has called nothing."""
     return started(function, [sys.executable, "-P", "-m", f"{__package__}.apart", str(path.absolute()), name])
 

@@ -32,6 +32,7 @@ from bandana.flows.annexes.anything.given_pairs import Given, read_claim
 from bandana.flows.annexes.anything.pairs.coupling import Coupling, compare_plays
 from bandana.flows.annexes.anything.pairs.neighbors import base_tables, most_telling, replaced_users, users_of
 from bandana.flows.annexes.anything.pairs.stages import audit_subject
+from bandana.flows.annexes.anything.pairs.starts import Aside, set_aside
 from bandana.flows.annexes.anything.pairs.subject import on_tables, prepared
 from bandana.flows.folder.settings import is_anonymous
 from bandana.flows.keys.provenance import Making, about_audits
@@ -203,7 +204,9 @@ def audit_own(request: Request, given: Loaded | None = None) -> tuple[Loaded, Ou
         if pair is not None:
             if claim.relation is not Relation.GIVEN_PAIR:
                 raise ClaimError(f"the pair is the relation: leave out {claim.relation.value!r}, or the pair")
-            outcome = _audit_pair(loaded, request, claim, effort, reward_range, pair)
+            # What is given is an object of this process, which no file need hold.
+            starts = set_aside(loaded.subject) if given else apart(loaded.subject, loaded.path, loaded.name)
+            outcome = _audit_pair(loaded, request, claim, effort, reward_range, pair, starts)
         elif claim.relation is Relation.USER:
             outcome = _audit_users(loaded, request, claim, effort, reward_range)
         elif loaded.kind == FUNCTION:
@@ -252,11 +255,13 @@ def _table(algorithm: Any, request: Request) -> tuple[Table, str]:
 
 
 def _audit_pair(
-    loaded: Loaded, request: Request, claim: Claim, effort: Effort, reward_range: Interval, pair: Given
+    loaded: Loaded, request: Request, claim: Claim, effort: Effort, reward_range: Interval, pair: Given, starts: Aside
 ) -> Outcome:
-    starts = apart(loaded.subject, loaded.path, loaded.name)
-    subject = prepared(loaded.subject, *pair, reward_range, effort.seed, one_call)
-    outcome = audit_subject(subject, claim.stated, effort, request.seconds, starts=starts, beside=beside)
+    try:
+        subject = prepared(loaded.subject, *pair, reward_range, effort.seed, one_call)
+        outcome = audit_subject(subject, claim.stated, effort, request.seconds, starts=starts, beside=beside)
+    finally:
+        starts.end()
     return outcome.recorded(claim, loaded.words, about_audits(subject.words, (), request.seed))
 
 

@@ -6,6 +6,7 @@ set aside before anything is called, and forks once for each first call; a progr
 
 from __future__ import annotations
 
+import math
 import multiprocessing
 import os
 import subprocess
@@ -29,6 +30,8 @@ from bandana.flows.annexes.anything.pairs.release import Samples
 MOST = 160
 """First calls of each side."""
 _COMPARED = 16
+_LATE = 1.0
+"""Seconds after the deadline in which calls that began before it may end."""
 
 
 class Starts(ABC):
@@ -97,7 +100,8 @@ class Aside(Starts):
 
         def answer() -> Sequence[Walked | None]:
             try:
-                return cast("Sequence[Walked | None]", self._requests.recv())
+                is_there = self._requests.poll(None if math.isinf(deadline.left) else deadline.left + _LATE)
+                return cast("Sequence[Walked | None]", self._requests.recv()) if is_there else ()
             except (EOFError, ConnectionError):  # it could not load the function, or was ended
                 return ()
 
@@ -155,7 +159,12 @@ def started(function: Callable[..., Any], command: list[str]) -> Aside:
         pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
     theirs.close()
-    return Aside(function, ours, process.wait)
+
+    def end() -> None:
+        process.kill()  # it may still be loading
+        process.wait()
+
+    return Aside(function, ours, end)
 
 
 def _difference(
