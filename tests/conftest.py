@@ -23,7 +23,10 @@ settings.register_profile(
 settings.load_profile("fixed")
 
 
-_LONGEST = ("test_kill", "test_families", "test_schedule", "test_executors", "test_docs", "test_catalog_contract")
+_LONGEST = (
+    "test_kill", "test_families", "test_schedule", "test_executors", "test_docs", "test_catalog_contract", "test_release_doors",
+    "test_own", "test_house", "test_refutations", "test_programs",
+)  # fmt: skip
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
