@@ -24,8 +24,8 @@ settings.load_profile("fixed")
 
 
 _LONGEST = (
-    "test_kill", "test_families", "test_schedule", "test_executors", "test_docs", "test_catalog_contract", "test_release_doors",
-    "test_own", "test_house", "test_refutations", "test_programs",
+    "test_kill", "test_families", "test_schedule", "test_executors", "test_docs", "test_catalog_contract",
+    "test_release_doors", "test_own", "test_house", "test_refutations", "test_programs",
 )  # fmt: skip
 
 
