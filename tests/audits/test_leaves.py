@@ -3,10 +3,12 @@
 import datetime
 import decimal
 import threading
+from array import array
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from bandana.audits.leaves import MOST_LEAVES, leaves
@@ -27,6 +29,24 @@ class Silent:
 class WithoutState(SimpleNamespace):
     def __getstate__(self):
         return {}
+
+
+def made(exact):
+    """An object of a class that is made for it, and holds a number in an attribute and in a method's closure."""
+
+    class Result:
+        version = exact
+
+        def mean(self):
+            return exact
+
+    return Result()
+
+
+def with_more(table, **kept):
+    for name, value in kept.items():
+        object.__setattr__(table, name, value)
+    return table
 
 
 def shown(value):
@@ -51,6 +71,17 @@ def shown(value):
         (decimal.Decimal("1.00000000000000000001"), decimal.Decimal("1.00000000000000000002")),
         (datetime.date(2020, 1, 1), datetime.date(2020, 1, 2)), (np.random.default_rng(1), np.random.default_rng(2)),
         (lambda x=1: x, lambda x=2: x), (range(3), range(4)), (slice(1), slice(2)),
+        (eval("lambda: 1"), eval("lambda: 2")), (array("d", [1.0]), array("d", [2.0])), (array("d"), array("f")),
+        (memoryview(b"a"), memoryview(b"b")), (made(1), made(2)), (made(1).mean, made(2).mean),
+        (type(made(1)), type(made(2))),
+        (pd.DataFrame({"a": [1.0]}), pd.DataFrame({"a": [2.0]})), (pd.DataFrame({"a": [1.0]}), pd.DataFrame({"b": [1.0]})),
+        (pd.DataFrame({"a": [1.0]}), pd.DataFrame({"a": [1]})), (pd.DataFrame({"a": ["x"]}), pd.DataFrame({"a": ["y"]})),
+        (pd.Series([1.0], index=[1]), pd.Series([1.0], index=[2])), (pd.Series([1.0], name="a"), pd.Series([1.0], name="b")),
+        (with_more(pd.DataFrame({"a": [1.0]}), note=1), with_more(pd.DataFrame({"a": [1.0]}), note=2)),
+        (with_more(pd.DataFrame({"a": [1.0]}), attrs={"n": 1}), with_more(pd.DataFrame({"a": [1.0]}), attrs={"n": 2})),
+        (pd.Series(["a"], dtype=pd.CategoricalDtype(["a", "b"])), pd.Series(["a"], dtype=pd.CategoricalDtype(["a", "c"]))),
+        (pd.MultiIndex.from_tuples([(1, 2)]), pd.MultiIndex.from_tuples([(1, 3)])),
+        (pd.DatetimeIndex(["2020-01-01"]), pd.DatetimeIndex(["2020-01-02"])),
     ],
 )  # fmt: skip
 def test_what_differs_is_seen(one, other):
