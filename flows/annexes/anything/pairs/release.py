@@ -238,7 +238,7 @@ def examine(
 
 
 def _affordable(samples: Samples, n: int, deadline: Deadline) -> int:
-    """As many of n runs as can be read in half of the time; the first runs, which teach, say how long one takes."""
+    """Number of runs, of n, that half of the time suffices to read; the first ones, which teach, say how long one takes."""
     seconds = _seconds_to_read(samples.data) + _seconds_to_read(samples.neighbor)
     return n if seconds * n <= deadline.left / 2 else min(n, max(LEAST_RUNS, int(deadline.left / 2 / seconds)))
 
