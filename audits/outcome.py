@@ -6,7 +6,7 @@ The rule reads nothing but what an evidence file keeps, so that a verdict can be
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
@@ -251,17 +251,6 @@ class Setup:
     noise_source: str = ""
     code_sha256: str = ""
     not_planted: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-
-
-def inequalities(numbers: Iterable[tuple[Quantity, Numbers]]) -> dict[str, bool]:
-    """The parts of claimed >= accounted >= measured of these quantities, each with whether it holds."""
-    holds = {}
-    for quantity, three in numbers:
-        if three.accounted is not None:
-            holds[f"{quantity}: claimed >= accounted"] = not three.accounted > three.claimed * EQUAL
-            holds[f"{quantity}: accounted >= measured"] = not three.measured > three.accounted * EQUAL
-        holds[f"{quantity}: claimed >= measured"] = not three.measured > three.claimed
-    return holds
 
 
 def accounted_as(quantity: Quantity, events: tuple[tuple[Event, int], ...]) -> float:

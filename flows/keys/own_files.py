@@ -11,6 +11,7 @@ import ast
 import hashlib
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from functools import cache
 from importlib.metadata import PackageNotFoundError, distribution, packages_distributions, version
 from pathlib import Path
@@ -121,12 +122,9 @@ def _inside_functions(tree: ast.Module, package: str) -> Iterator[tuple[int, Nam
 
 def _package_of(top: str) -> str | None:
     """The installed package that brings a top-level module; most have its name, which spares a look at all of them."""
-    try:
-        listed = distribution(top).read_text("RECORD") or ""
-    except PackageNotFoundError:
-        listed = ""
-    if f"\n{top}/__init__.py," in f"\n{listed}":
-        return top
+    with suppress(PackageNotFoundError):
+        if f"\n{top}/__init__.py," in f"\n{distribution(top).read_text('RECORD') or ''}":
+            return top
     return next(iter(_installed().get(top, ())), None)
 
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from bandana.audits.claims import text_of
+from bandana.audits.claims import Quantity, text_of
 from bandana.audits.evidence.archive import Evidence, StatedNumbers, UnusableEvidence, describe, parts, read, recompute
 from bandana.audits.evidence.fields import load
-from bandana.audits.outcome import ACTIONS, DRAWN, ONE_RUN, OUTPUT, Outcome, StatedBound, Verdict, inequalities
+from bandana.audits.outcome import ACTIONS, DRAWN, EQUAL, ONE_RUN, OUTPUT, Numbers, Outcome, StatedBound, Verdict
 from bandana.flows.annexes.compliance.evidence.lines import (
     CLOSE,
     Line,
@@ -112,7 +112,7 @@ def _recompute_part(outcome: Outcome, stated: Mapping[str, Any], share: float) -
             lines.append(compared(f"{name}: {mine.quantity}", getattr(mine, name), three and getattr(three, name)))
     if len(numbers) != len(again.numbers):
         lines.append(compared("quantities", len(numbers), len(again.numbers)))
-    held = [inequalities((three.quantity, three) for three in numbers), inequalities(again.numbers.items())]
+    held = [_inequalities((three.quantity, three) for three in numbers), _inequalities(again.numbers.items())]
     for what in sorted({*held[0], *held[1]}):
         lines.append(compared(what, *(_HOLDS[each.get(what)] for each in held)))
     return [*lines, *in_part(FAULTS, check_controls(outcome))], again
@@ -153,3 +153,14 @@ def _check_bound(outcome: Outcome, bound: StatedBound) -> tuple[Line, float]:
     except (ValueError, TypeError) as error:
         return Line(what, shown(bound.lower), str(error), False), math.nan
     return compared(what, bound.lower, lower), lower
+
+
+def _inequalities(numbers: Iterable[tuple[Quantity, Numbers]]) -> dict[str, bool]:
+    """The parts of claimed >= accounted >= measured of these quantities, each with whether it holds."""
+    holds = {}
+    for quantity, three in numbers:
+        if three.accounted is not None:
+            holds[f"{quantity}: claimed >= accounted"] = not three.accounted > three.claimed * EQUAL
+            holds[f"{quantity}: accounted >= measured"] = not three.measured > three.accounted * EQUAL
+        holds[f"{quantity}: claimed >= measured"] = not three.measured > three.claimed
+    return holds
