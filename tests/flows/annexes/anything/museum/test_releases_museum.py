@@ -88,9 +88,6 @@ def test_a_broken_release_fails(name):
 
 @pytest.mark.parametrize("name", marked(HONEST))
 def test_an_honest_release_does_not(name):
-    """By chance one in twenty may, where the claim is met with equality; then another seed must not fail again."""
     outcome = audited(name)
-    if outcome.verdict == "FAIL":
-        outcome = audited(name, seed=1)
     assert outcome.verdict == "NOT REFUTED", outcome.reasons
     assert all(control.is_caught for control in outcome.tried)
