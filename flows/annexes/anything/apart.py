@@ -1,7 +1,4 @@
-"""A process that loads a function from its file, and makes first calls of it.
-
-python -m bandana.flows.annexes.anything.apart FILE NAME DESCRIPTOR
-"""
+"""A process that loads a function from its file, and makes first calls of it: its arguments are FILE NAME DESCRIPTOR."""
 
 from __future__ import annotations
 
@@ -17,7 +14,7 @@ from bandana.flows.own.code import OwnObject
 
 def main(file: str, name: str, descriptor: str) -> NoReturn:
     """Serves the function; a file that cannot be loaded ends the process, and with it the connection, without a word."""
-    sys.stdout = sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    sys.stdout = sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  (it stays open)
     try:
         function = OwnObject(Path(file), name).load()
     except BaseException:

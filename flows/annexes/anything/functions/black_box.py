@@ -84,7 +84,7 @@ def learn(data: IntArray, neighbor: IntArray, record: int, n_arms: int) -> dict[
     y = np.concatenate([np.zeros(len(data)), np.ones(len(neighbor))])
     logistic, stumps = learn_logistic(x, y), learn_stumps(x, y)
     one, other = (side[:, record + 1 :] for side in (data, neighbor))
-    codes, pair = learn_codes(one, other, n_arms), Together.learn(one, other, n_arms)
+    codes, pair = _learn_codes(one, other, n_arms), Together.learn(one, other, n_arms)
     parity = learn_parity(one.astype(float), other.astype(float))
     shared: dict[str, Scorer] = {"two actions together": lambda actions: pair.score(actions[:, record + 1 :])}
     if parity is not None:
@@ -188,7 +188,7 @@ def find_pairs(play: Play, tried: list[Pair], seed: int, n_replays: int = 2048, 
             replay(play, table, n_replays, children[2 * index + side]).actions
             for side, table in enumerate((pair.data, pair.neighbor))
         )
-        codes = learn_codes(data[:half, pair.record + 1 :], neighbor[:half, pair.record + 1 :], pair.data.n_actions)
+        codes = _learn_codes(data[:half, pair.record + 1 :], neighbor[:half, pair.record + 1 :], pair.data.n_actions)
         held = [codes(side[half:, pair.record + 1 :]) for side in (data, neighbor)]
         worth.append(promised(held[0], held[1], Quantity("mu"), 0.05, seed))
     order = sorted(range(len(tried)), key=lambda index: -round(worth[index], 9))
@@ -326,7 +326,7 @@ def check_trust(claim: Claim) -> None:
         raise ClaimError("a function plays rounds and no episodes, and one reward is replaced: claim relation=reward")
 
 
-def learn_codes(data: IntArray, neighbor: IntArray, n_arms: int) -> Scorer:
+def _learn_codes(data: IntArray, neighbor: IntArray, n_arms: int) -> Scorer:
     """Log odds of the order in which arms follow each other: the first switches of (n, n_rounds) actions, counted."""
     most = max(1, int(np.log(_MOST_CODES) / np.log(n_arms + 1)))
 

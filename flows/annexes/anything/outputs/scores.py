@@ -22,8 +22,9 @@ Scorer = Callable[[FloatArray], FloatArray]
 
 RARE = "rare values"
 SLOWEST = ("boosted trees", "logistic regression")
+"""Learners that take longest."""
 SLOW = (*SLOWEST, "parity of bits", "sum of numbers", "Gaussian densities")
-"""Learners that take long, and those of them that take longest."""
+"""Those that take long."""
 _MOST_LEARNED = 40_000
 _MOST_TREE_COLUMNS, _MOST_LOGISTIC_COLUMNS = 64, 128
 _FEWEST_OF_AN_ATOM = 5

@@ -1,7 +1,4 @@
-"""The process that makes first calls: it forks once for each, and imports little, since a fork copies what is there.
-
-python -m bandana.flows.annexes.anything.pairs.first_calls DESCRIPTOR FILE NAME
-"""
+"""The process that makes first calls: it forks once for each, and imports little, since a fork copies what is there."""
 
 from __future__ import annotations
 

@@ -202,10 +202,10 @@ def examine(
       BrokenSubject: too few samples, or runs that depend on each other.
     """
     n_all = min(len(samples.data), len(samples.neighbor))
-    n = _affordable(samples, n_all, deadline)
-    if n < LEAST_RUNS and share == 1:
+    if n_all < LEAST_RUNS and share == 1:
         raise BrokenSubject(f"each side needs at least {LEAST_RUNS} outputs, got {len(samples.data)} and "
                             f"{len(samples.neighbor)}")  # fmt: skip
+    n = _affordable(samples, n_all, deadline)
     sides = [_ordered(side, n, seed + i if shuffled else None) for i, side in enumerate((samples.data, samples.neighbor))]
     encoder, notes, (taught, held, rest) = _encoded(sides, n, parts)
     left_out: list[str] = []

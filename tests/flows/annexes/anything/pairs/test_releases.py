@@ -351,3 +351,10 @@ def test_first_runs_decide_where_they_can():
 
 def test_the_same_seed_gives_the_same_outcome():
     assert audited(laplace, PureDP(1.0)).entry("x")["measured"] == audited(laplace, PureDP(1.0)).entry("x")["measured"]
+
+
+@pytest.mark.parametrize("n", [0, 399])
+def test_too_few_outputs_are_refused_in_words(n):
+    outputs = [["a", 1.0]] * n
+    with pytest.raises(BrokenSubject, match=f"at least 400 outputs, got {n} and {n}"):
+        examine(Samples(outputs, outputs), PureDP(1.0))
