@@ -29,11 +29,15 @@ _LONGEST = (
 )  # fmt: skip
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The files that take minutes come first: a worker that gets one last keeps all others waiting."""
-    for item in items:
-        if numeric.is_marked(item.nodeid):
-            item.add_marker(pytest.mark.numeric)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """The files that take minutes come first: a worker that gets one last keeps all others waiting.
+
+    Which tests are numeric is read from a thousand files: each worker reads them only where somebody selects by it.
+    """
+    if numeric.MARKER in config.getoption("markexpr"):
+        for item in items:
+            if numeric.is_marked(item.nodeid):
+                item.add_marker(numeric.MARKER)
     items.sort(key=lambda item: _LONGEST.index(item.path.stem) if item.path.stem in _LONGEST else len(_LONGEST))
 
 

@@ -17,6 +17,7 @@ PRODUCT = ("privacy_core", "algorithms", "audits", "flows")
 _NAMES = {"linalg", "fft", "einsum"}
 _MODULES = ("numpy.linalg", "numpy.fft", "scipy.linalg", "scipy.optimize", "scipy.fft", "sklearn")
 
+MARKER = "numeric"
 ALL = ("",)
 """Every test of a file."""
 

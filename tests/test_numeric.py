@@ -86,8 +86,10 @@ def test_what_takes_from_a_module_that_computes_is_sensitive(tmp_path, module):
         assert numeric.is_sensitive(path), line
 
 
-def test_the_marker_is_set_by_the_list(request):
-    assert request.node.get_closest_marker("numeric")
+def test_the_marker_is_set_by_the_list_where_somebody_selects_by_it(request):
+    assert numeric.is_marked(request.node.nodeid)
+    is_selecting = numeric.MARKER in request.config.getoption("markexpr")
+    assert (request.node.get_closest_marker(numeric.MARKER) is not None) == is_selecting
     assert numeric.is_marked("tests/algorithms/bandits/capri/test_projection.py::test_anything[x]")
     assert numeric.is_marked("tests/algorithms/rl/mixture/test_ucrl_vtr.py::test_the_twin_against_plain_numpy")
     assert not numeric.is_marked("tests/algorithms/rl/mixture/test_ucrl_vtr.py::test_the_printed_constants")

@@ -17,15 +17,18 @@ from bandana.flows.cli import app
 from bandana.flows.commands.options import FAILURE, USER_MISTAKE
 from bandana.flows.texts.mistakes import SpecError
 
+# It starts hundreds of times in an audit: `json` and `random` would take most of each start.
 NOISY = """\
-import json, random, sys
-data = json.loads(sys.stdin.readline())
+import sys
+from _random import Random
+from math import log
+data = eval(sys.stdin.readline())
 for line in sys.stdin:
-    coins = random.Random(int(line))
-    print(sum(data) + coins.expovariate(1.0) - coins.expovariate(1.0))
+    coins = Random(int(line))
+    print(sum(data) + (log(1 - coins.random()) - log(1 - coins.random())))
 """
-UNSEEDED = NOISY.replace("random.Random(int(line))", "random.SystemRandom()")
-SAME_STATE = NOISY.replace("for line", "coins = random.Random(5)\nfor line").replace("random.Random(int(line))", "coins")
+UNSEEDED = NOISY.replace("Random(int(line))", "Random()")
+SAME_STATE = NOISY.replace("for line", "coins = Random(5)\nfor line").replace("Random(int(line))", "coins")
 BROKEN = {
     "dies": ("import sys\nsys.exit('no such column')", "ended with status 1 (no such column) after 0 of 8 lines"),
     "crashes": ("import os\nos.kill(os.getpid(), 11)", "crashed (SIGSEGV) after 0 of 8 lines"),
@@ -148,9 +151,8 @@ def test_a_command_is_audited(audit, script):
 @pytest.mark.slow
 def test_a_program_that_is_exact_in_its_first_answer_is_not_called_private(audit, script):
     """Among many answers of a process one is exact: who asks once sees nothing else. A bound needs 160 starts a side."""
-    first = NOISY.replace("for line in sys.stdin", "for place, line in enumerate(sys.stdin)").replace(
-        "+ coins.expovariate(1.0) - coins.expovariate(1.0)", "+ (place > 0) * (coins.gauss(0, 10))"
-    )
+    first = NOISY.replace("for line in sys.stdin", "for place, line in enumerate(sys.stdin)")
+    first = first.replace("+ (log", "+ 10 * (place > 0) * (log")
     result = audit("exec:" + " ".join(script(first)), replays=2000)
     assert result.exit_code == FAILURE, result.output
     assert "the first call of a process" in result.stdout

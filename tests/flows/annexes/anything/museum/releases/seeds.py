@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import secrets
+from functools import cache
 
 import numpy as np
 from exhibits import bit, broken, honest, noisy
@@ -57,15 +58,15 @@ def _from_state(state):
     return 1 + rng.expovariate(1.0) - rng.expovariate(1.0)
 
 
-_NOISE_16 = {float(np.random.default_rng(seed).laplace()) for seed in range(2**16)}
+@cache
+def _near_16():
+    """All noise of seeds of 16 bits, as a difference from 1 shows it."""
+    return {1.0 + float(np.random.default_rng(seed).laplace()) - 1.0 for seed in range(2**16)}
 
 
-@broken(lambda output: output - 1.0 in _NEAR_16)
+@broken(lambda output: output - 1.0 in _near_16())
 def seeds_of_16_bits(data, seed):
     return noisy(data, default_rng(seed % 2**16))
-
-
-_NEAR_16 = {1.0 + noise - 1.0 for noise in _NOISE_16}
 
 
 def _quantile(uniform):
