@@ -14,6 +14,7 @@ from typing import Any
 
 from bandana.audits.reporting.numbers import number
 from bandana.flows.annexes.leaderboard.page import MEASURES, family_of
+from bandana.flows.problems.environment import CONSTANT, UNIFORM
 
 PAGE = Path(__file__).parent / "leaderboard.md"
 _PLACE = re.compile(r"(<!-- winners -->\n).*?(<!-- end -->)", re.S)
@@ -23,22 +24,27 @@ def winners(document: dict[str, Any]) -> str:
     """The best private row of every problem, trust model and level, and how many rows there are, as Markdown."""
     levels = document["levels"]
     heads = " | ".join(f"µ ≤ {number(level)}" for level in levels)
-    lines = [f"| problem | protection | {heads} |", "|---|---|" + "---|" * len(levels)]
+    lines = [f"| problem | protection | {heads} | {UNIFORM} | {CONSTANT} |", "|---|---|" + "---|" * (len(levels) + 2)]
     for problem in document["problems"]:
         rows = {row["label"]: row for row in problem["rows"]}
         for trust in dict.fromkeys(best["privacy_model"] for best in problem["best"]):
             best = {each["mu"]: each for each in problem["best"] if each["privacy_model"] == trust}
             cells = " | ".join(_winner(best.get(level), rows) for level in levels)
             measure = "" if problem["measure"] == "regret" else f", {MEASURES[problem['measure']].head.lower()}"
-            lines.append(f"| `{problem['name']}`{measure} | {trust} | {cells} |")
+            unlearned = " | ".join(number(float(rows[name]["mean"])) if name in rows else "" for name in (UNIFORM, CONSTANT))
+            lines.append(f"| `{problem['name']}`{measure} | {trust} | {cells} | {unlearned} |")
     return "\n".join([*lines, "", _size(document)])
 
 
 def _winner(best: dict[str, Any] | None, rows: dict[str, Any]) -> str:
     if best is None or best["label"] is None:
         return ""
-    tied = f", tied with {len(best['tied'])}" if best["tied"] else ""
-    return f"{family_of(rows[best['label']])} {number(float(best['mean']))}{tied}"
+    first = f"{family_of(rows[best['label']])} {number(float(best['mean']))}"
+    if best["not_beaten"]:
+        return f"nobody ({first})"
+    others = len(best["best_set"]) - 1
+    level = f" (µ = {number(best['mu_claimed'])})" if best["mu_claimed"] < best["mu"] / 2 else ""
+    return f"{first}{level}" + (f", or {others} of {best['candidates'] - 1} others" if others else "")
 
 
 def _size(document: dict[str, Any]) -> str:

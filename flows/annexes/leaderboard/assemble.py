@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TypedDict
@@ -11,17 +11,20 @@ import numpy as np
 
 from bandana.algorithms import catalog
 from bandana.algorithms.lower_bounds.lower_bound import Privacy
+from bandana.algorithms.protocol import FloatArray
 from bandana.audits.contents import PROVENANCE
 from bandana.audits.documents.audit import Verdict
 from bandana.audits.documents.fields import present
 from bandana.audits.outcome import MU, Outcome
-from bandana.audits.reporting.intervals import paired_interval, words
+from bandana.audits.reporting.intervals import quantiles, words
 from bandana.audits.summary import finite
 from bandana.flows.annexes.leaderboard import document as documents
 from bandana.flows.annexes.leaderboard.benchmark_folder import QUICK_RULE, Benchmark, Problem, every_of
 from bandana.flows.annexes.leaderboard.best import place_of
+from bandana.flows.annexes.leaderboard.contest import contest
 from bandana.flows.annexes.leaderboard.document import Best, Leaderboard, LowerBound, Row
 from bandana.flows.annexes.leaderboard.measures import NAMES, Measured, allowed_error, measured
+from bandana.flows.annexes.leaderboard.page import family_of
 from bandana.flows.cells.audits import stored_audit
 from bandana.flows.cells.play import BENCHMARK, is_played
 from bandana.flows.folder.settings import DataFolder
@@ -29,6 +32,7 @@ from bandana.flows.folder.store import Store
 from bandana.flows.keys import provenance
 from bandana.flows.plan.cells import Cell
 from bandana.flows.plan.roles import Role
+from bandana.flows.problems.environment import CONSTANT, UNIFORM
 from bandana.flows.results.audit_report import write_document
 from bandana.flows.results.summaries import Summary, summarize_cell
 from bandana.flows.spec.aims import aim_of
@@ -73,7 +77,7 @@ def assemble(benchmark: Benchmark, store: Store, command: str) -> Leaderboard:
         raise SpecError("the store has no results of this benchmark, or only results of other code; run it first")
     origin = provenance.summary(made)
     return {
-        "schema": "bandana/leaderboard/3",
+        "schema": "bandana/leaderboard/4",
         "kind": "leaderboard",
         "title": benchmark.title,
         "suite": f"version {benchmark.version}, {'quick' if benchmark.is_quick else 'whole'} form",
@@ -144,13 +148,14 @@ def _problem(
 ) -> documents.Problem:
     spec, environment = problem.spec, problem.plan.environments[0]
     described = environment.describe()
-    measures: dict[str, tuple[Cell, Measured]] = {}
-    rows: list[Row] = []
-    for cell in played:
-        summary = summarize_cell(cell, store)
-        if (of_cell := measured(problem.aim, cell, summary)) is not None:
-            measures[cell.name] = cell, of_cell
-            rows.append(_row(cell, summary, of_cell, audits.get(_subject(cell)), store))
+    summaries = {cell.name: (cell, summarize_cell(cell, store)) for cell in played}
+    known = ((cell, measured(problem.aim, cell, summary)) for cell, summary in summaries.values())
+    measures = {cell.name: (cell, of_cell) for cell, of_cell in known if of_cell is not None}
+    uniform = next((of_cell.values for cell, of_cell in measures.values() if cell.entry.name == UNIFORM), None)
+    rows = [
+        _row(cell, summaries[cell.name][1], of_cell, uniform, audits.get(_subject(cell)), store)
+        for cell, of_cell in measures.values()
+    ]
     error = allowed_error(problem.aim, cells)
     able = [row for row in rows if row["mu_claimed"] is not None and measures[row["label"]][1].keeps(error)]
     for row in rows:
@@ -187,8 +192,12 @@ def _problem(
     }
 
 
-def _row(cell: Cell, summary: Summary, of_cell: Measured, audit: Audited | None, store: Store) -> Row:
+def _row(
+    cell: Cell, summary: Summary, of_cell: Measured, uniform: FloatArray | None, audit: Audited | None, store: Store
+) -> Row:
     claim = cell.claim() if cell.is_private else None
+    _, median, quantile_90 = quantiles(of_cell.values)
+    is_share = of_cell.is_share
     return {
         "label": cell.name,
         "algorithm": cell.entry.name,
@@ -209,6 +218,9 @@ def _row(cell: Cell, summary: Summary, of_cell: Measured, audit: Audited | None,
         "low": of_cell.low,
         "high": of_cell.high,
         "caution": of_cell.caution,
+        "median": None if is_share else median,
+        "quantile_90": None if is_share else quantile_90,
+        "no_better_than_uniform": None if uniform is None else float((of_cell.values >= uniform).mean()),
         "lower_bound": of_cell.least,
         "over_lower_bound": of_cell.mean / of_cell.least if of_cell.least else None,
         "test": of_cell.test,
@@ -232,31 +244,39 @@ def _dominates(other: Row, row: Row) -> bool:
     return bool(is_as_private and (other["mean"] < row["mean"] or (other["mean"] == row["mean"] and is_more_private)))
 
 
-def _best(rows: Sequence[Row], cells: dict[str, tuple[Cell, Measured]], level: float, trust: str) -> Best:
-    """The private row of least mean within a level, and those from which pairs of replications do not tell it."""
+def _best(rows: Sequence[Row], cells: Mapping[str, tuple[Cell, Measured]], level: float, trust: str) -> Best:
+    """The contest within a level: each entry of a trust model plays once, with the weakest claim that it has there."""
+    strongest: dict[str, float] = {}
     able = [
         row
         for row in rows
         if row["role"] == "private" and row["privacy_model"] == trust and present(row["mu_claimed"]) <= level * (1 + _WITHIN)
     ]
+    for row in able:
+        strongest[family_of(row)] = max(strongest.get(family_of(row), 0.0), present(row["mu_claimed"]))
+    able = [row for row in able if present(row["mu_claimed"]) == strongest[family_of(row)]]
     if not able:
-        return {"mu": level, "privacy_model": trust, "label": None, "mean": None, "low": None, "high": None, "tied": []}
-    first = min(able, key=lambda row: (row["mean"], row["label"]))
-    values = {label: of_cell.values for label, (_, of_cell) in cells.items()}
-    tied = [
-        row["label"]
-        for row in able
-        if row is not first and len(values[row["label"]]) > 1
-        and paired_interval(values[row["label"]], values[first["label"]]).low <= 0
-    ]  # fmt: skip
+        return {
+            "mu": level, "privacy_model": trust, "label": None, "mu_claimed": None, "mean": None, "low": None, "high": None,
+            "candidates": 0, "best_set": [], "not_beaten": [],
+        }  # fmt: skip
+    values = {row["label"]: cells[row["label"]][1].values for row in able}
+    references = {
+        label: of_cell.values for label, (cell, of_cell) in cells.items() if cell.entry.name in (UNIFORM, CONSTANT)
+    }
+    ended = contest(values, references)
+    first = next(row for row in able if row["label"] == ended.first)
     return {
         "mu": level,
         "privacy_model": trust,
         "label": first["label"],
+        "mu_claimed": first["mu_claimed"],
         "mean": first["mean"],
         "low": first["low"],
         "high": first["high"],
-        "tied": tied,
+        "candidates": len(able),
+        "best_set": list(ended.best),
+        "not_beaten": list(ended.not_beaten),
     }
 
 

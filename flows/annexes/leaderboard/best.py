@@ -37,7 +37,7 @@ def place_of(folder: DataFolder) -> Path:
 def lines(document: Leaderboard) -> list[str]:
     """The best private row of each problem and trust model at each level, a line a problem and trust model."""
     head = "Best by mean regret, or by what stands behind a problem's name"
-    lines = [f"{head}; {document['title']}, {document['suite']}; ~ marks a tie with another row:"]
+    lines = [f"{head}; {document['title']}, {document['suite']}; +k: of k more none is shown to be worse:"]
     for problem in document["problems"]:
         name = problem["name"] + _MEASURES[problem["measure"]]
         for trust in dict.fromkeys(best["privacy_model"] for best in problem["best"]):
@@ -50,7 +50,10 @@ def lines(document: Leaderboard) -> list[str]:
 def _winner(best: Best) -> str:
     if best["label"] is None:
         return NONE
-    return f"{best['label']}{' ~' if best['tied'] else ''} ({number(float(present(best['mean'])))})"
+    if best["not_beaten"]:
+        return f"nobody beats {' and '.join(best['not_beaten'])}"
+    more = len(best["best_set"]) - 1
+    return f"{best['label']}{f' +{more}' if more else ''} ({number(float(present(best['mean'])))})"
 
 
 def latest_lines() -> list[str]:

@@ -46,6 +46,11 @@ class Row(Document):
     low: Annotated[float, "Lower end of its 95 % confidence interval."]
     high: Annotated[float, "Upper end of its 95 % confidence interval."]
     caution: Annotated[str | None, "Why the interval may be too short; null: nothing speaks for it."]
+    median: Annotated[float | None, "Of the replications; null: the measure is a share."]
+    quantile_90: Annotated[float | None, "Which nine of ten replications do not exceed; null: the measure is a share."]
+    no_better_than_uniform: Annotated[
+        Share | None, "Share of replications that lost as much as uniform play, or more; null: there is no such row."
+    ]
     lower_bound: Annotated[NonNegative | None, "The least measure of any algorithm with the claim; null: none is known."]
     over_lower_bound: Annotated[float | None, "The mean over the lower bound; null: none is known, or it is 0."]
     test: StoppedTests | None
@@ -60,15 +65,26 @@ class Row(Document):
 
 
 class Best(Document):
-    """The private row of least mean within a level, in one trust model."""
+    """A contest: who is best of the private entries of one trust model, each with its weakest claim within a level."""
 
     mu: Annotated[Positive, "Level."]
     privacy_model: Annotated[str, "Trust model."]
-    label: Annotated[str | None, "The row; null: none promises as much."]
+    label: Annotated[str | None, "The row of least mean; null: none promises as much."]
+    mu_claimed: Annotated[NonNegative | None, "Its claim as mu, which may be far within the level."]
     mean: Annotated[float | None, "Its mean."]
     low: Annotated[float | None, "Lower end of the interval."]
     high: Annotated[float | None, "Upper end of the interval."]
-    tied: Annotated[list[str], "Rows whose paired difference to it is not resolved."]
+    candidates: Annotated[Count, "How many rows play, one for each entry."]
+    best_set: Annotated[
+        list[str],
+        "The 95 % confidence set of the best: rows that are not shown to be worse than another, by paired t-tests with "
+        "Holm's method over all ordered pairs.",
+    ]
+    not_beaten: Annotated[
+        list[str],
+        "Reference rows that the row of least mean is not shown to beat, by paired t-tests at 5 % together; with any of "
+        "them, nobody has won.",
+    ]
 
 
 class LowerBound(_Class, Document):
@@ -121,7 +137,7 @@ class AllAudits(Document):
 class Leaderboard(Document):
     """A benchmark's leaderboard."""
 
-    schema: Annotated[Literal["bandana/leaderboard/3"], "Version of this format."]
+    schema: Annotated[Literal["bandana/leaderboard/4"], "Version of this format."]
     kind: Annotated[Literal["leaderboard"], "Kind of document."]
     title: Annotated[Text, "Title."]
     suite: Annotated[Text, "Version and form in words."]
@@ -153,12 +169,14 @@ def _contradictions(document: Leaderboard) -> Iterator[Contradiction]:
             if (row["verdict"] is None) != (row["audited_on"] is None):
                 yield f"{path}.rows[{place}].audited_on", row["audited_on"], "must name the problem of an audit"
         for place, best in enumerate(problem["best"]):
-            for label in (best["label"], *best["tied"]):
+            for label in (best["label"], *best["best_set"], *best["not_beaten"]):
                 if label is not None and label not in labels:
                     yield f"{path}.best[{place}].label", label, "must be the label of a row"
+            if best["label"] is not None and best["label"] not in best["best_set"]:
+                yield f"{path}.best[{place}].best_set", best["best_set"], "must hold the row of least mean"
 
 
 _KICKERS = {"leaderboard": "Leaderboard of a benchmark"}
 LEADERBOARD = KINDS["leaderboard"] = Kind(
-    "bandana/leaderboard/3", Leaderboard, _KICKERS, page.headline, page.sections, contradictions=_contradictions
+    "bandana/leaderboard/4", Leaderboard, _KICKERS, page.headline, page.sections, contradictions=_contradictions
 )

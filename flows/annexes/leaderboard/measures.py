@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
+import numpy as np
+
 from bandana.algorithms.protocol import FloatArray
 from bandana.audits.documents.benchmark import StoppedTests
 from bandana.audits.reporting.intervals import caution
@@ -42,6 +44,11 @@ class Measured(NamedTuple):
     least: float | None
     text: str | None
     test: StoppedTests | None
+
+    @property
+    def is_share(self) -> bool:
+        """True if each replication is right or wrong, so that quantiles say nothing."""
+        return self.test is not None and set(np.unique(self.values)) <= {0.0, 1.0}
 
     def keeps(self, error: float) -> bool:
         """True if nothing speaks against an error of so much: tests that err more often win nothing."""

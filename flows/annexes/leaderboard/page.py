@@ -30,6 +30,7 @@ from bandana.audits.reporting.blocks import (
 from bandana.audits.reporting.document import TOLERANCE
 from bandana.audits.reporting.numbers import NONE, number
 from bandana.flows.annexes.leaderboard import plots
+from bandana.flows.problems.environment import CONSTANT, UNIFORM
 
 if TYPE_CHECKING:
     from bandana.flows.annexes.leaderboard.document import AllAudits, Best, Leaderboard, Problem, Row
@@ -49,11 +50,18 @@ _READ = (
     ("µ measured", "Lower bound of the audit of the same entry at the same level, with planted faults; of a pure claim the "
      "bound is on ε, shown as the µ that this ε has. A promise depends on no problem, so each entry is audited on one. A "
      "dash: not audited at this level."),
-    ("/ lower bound", "Regret, rounds or errors divided by the least of any algorithm with the claim. A dash: none is "
-     "known, as for real data whose rows are fixed."),
+    ("/ lower bound", "Regret, rounds or errors divided by the least of any algorithm with the claim. Some bounds are the "
+     "leading term for long horizons, as the list below each table says: a row may lose less. A dash: none is known, as "
+     "for real data whose rows are fixed."),
     ("Front", "No row in the same trust model promises as much and does better. Trust models are not compared: central DP "
      "of rewards, joint DP of records and local DP protect different things."),
-    ("Tied", "The interval of the paired difference to the best row includes 0."),
+    ("Best", "In each trust model every entry plays once within a level, with the weakest claim that it has there. Nobody "
+     "is best where the row of least mean is not shown to beat uniform play and the best constant action: one-sided "
+     "paired t-tests at 5 % divided by the number of entries."),
+    ("Or", "The 95 % confidence set of the best: rows that are not shown to be worse than another one, by one-sided paired "
+     "t-tests of all ordered pairs with Holm's method. All equally good best rows are in it with 95 % together."),
+    ("Median, 90 %", "Of the replications: half of them, and nine of ten, do not exceed it. A few bad runs make a mean."),
+    ("As bad as uniform", "Share of replications that lost as much as uniform play on the same random numbers, or more."),
     ("Seconds", "Of one replication on one core, as played; compilation and a shared machine are in it."),
 )  # fmt: skip
 
@@ -131,16 +139,20 @@ def _together(audits: AllAudits) -> list[Block]:
 
 def _best(document: Leaderboard) -> list[Block]:
     levels = document["levels"]
-    columns: list[Column] = ["Problem", "Measure", "Trust", *(f"µ ≤ {number(level)}" for level in levels)]
+    heads = [f"µ ≤ {number(level)}" for level in levels]
+    columns: list[Column] = ["Problem", "Measure", "Trust", *heads, right("Uniform"), right("Best constant")]
     rows = []
     for problem in document["problems"]:
         for trust in dict.fromkeys(best["privacy_model"] for best in problem["best"]):
             own = {best["mu"]: best for best in problem["best"] if best["privacy_model"] == trust}
             head = MEASURES[problem["measure"]].head
-            rows.append([problem["title"], head, trust, *(_winner(own.get(level)) for level in levels)])
+            means = {row["label"]: number(float(row["mean"])) for row in problem["rows"]}
+            unlearned = [means.get(label, NONE) for label in (UNIFORM, CONSTANT)]
+            rows.append([problem["title"], head, trust, *(_winner(own.get(level)) for level in levels), *unlearned])
     caption = (
-        "The private row of least mean regret, rounds to stop, or share of wrong answers, among those whose claim is at "
-        "most µ; below it, the rows whose difference to it is not resolved."
+        "The private row of least mean regret, rounds to stop, or share of wrong answers, each entry at its weakest claim "
+        "within µ; below it, the others of the confidence set of the best. Nobody: that row is not shown to beat what "
+        "needs no learning. Last: uniform play, and the best constant action where that is not what is learned."
     )
     form = f"The whole form of version {document['version']}: every problem at its own horizon."
     if document["form"] == "quick":
@@ -158,15 +170,20 @@ def _best(document: Leaderboard) -> list[Block]:
         )
     if not rows:
         return [*blocks, paragraph("No private row is finished.")]
-    return [*blocks, table_block(caption, columns, rows, widths=[2.0, 1.0, 0.8, *[2.0] * len(levels)])]
+    return [*blocks, table_block(caption, columns, rows, widths=[2.0, 1.0, 0.8, *[2.0] * len(levels), 0.8, 0.8])]
 
 
 def _winner(best: Best | None) -> Cell:
     if best is None or best["label"] is None:
         return NONE
-    tied = [f"tied: {label}" for label in best["tied"]]
-    shown = tied[:3] + ([f"and {len(tied) - 3} more"] if len(tied) > 3 else [])
-    return lines_of([f"{best['label']}: {number(float(present(best['mean'])))}", *shown])
+    first = f"{best['label']}: {number(float(present(best['mean'])))}"
+    if best["not_beaten"]:
+        return lines_of(["nobody", f"{first}, which does not beat {' and '.join(best['not_beaten'])}"])
+    others = [f"or {label}" for label in best["best_set"] if label != best["label"]]
+    shown = others[:3] + ([f"and {len(others) - 3} more"] if len(others) > 3 else [])
+    level = present(best["mu_claimed"])
+    within = [f"claims µ = {number(level)} only"] if level < best["mu"] / 2 else []
+    return lines_of([first, *within, *shown])
 
 
 def _problem(problem: Problem) -> list[Block]:
@@ -230,9 +247,8 @@ def _table(problem: Problem) -> Block:
     measure = MEASURES[problem["measure"]]
     columns: list[Column] = ["Row", "Trust", right("µ claimed", "claimed"), right("µ accounted", "accounted")]
     columns += [right("µ measured", "measured"), "Audit"]
-    columns += [
-        right(title) for title in (measure.head, "Interval", f"{measure.head} / lower bound", *_more(problem), "Seconds")
-    ]
+    titles = (measure.head, "Interval", "Median", "90 %", "As bad as uniform", f"{measure.head} / lower bound")
+    columns += [right(title) for title in (*titles, *_more(problem), "Seconds")]
     columns += ["Front"]
     rows = [
         [
@@ -244,6 +260,9 @@ def _table(problem: Problem) -> Block:
             _verdict(row),
             number(float(row["mean"])),
             f"{number(float(row['low']))} to {number(float(row['high']))}",
+            number(row["median"]),
+            number(row["quantile_90"]),
+            number(row["no_better_than_uniform"]),
             number(row["over_lower_bound"]),
             *(tell(present(row["test"])) for tell in _more(problem).values()),
             number(row["seconds"]),
@@ -257,7 +276,7 @@ def _table(problem: Problem) -> Block:
         "rows that are not private.",
         columns,
         rows,
-        widths=[2.4, 0.9, 0.9, 1.0, 1.0, 1.1, 1.0, 1.7, 1.0, *[1.0] * len(_more(problem)), 0.9, 0.7],
+        widths=[2.4, 0.9, 0.9, 1.0, 1.0, 1.1, 1.0, 1.7, 0.9, 0.9, 0.9, 1.0, *[1.0] * len(_more(problem)), 0.9, 0.7],
     )
 
 

@@ -145,6 +145,40 @@ def test_the_front_and_the_best_follow_from_the_rows(board):
     assert not rows["ucb"]["is_on_front"]
 
 
+def test_each_entry_plays_a_contest_once_at_its_weakest_claim(board):
+    narrow = "adap-ucb tight eps=0.4", "adar-ucb tight eps=0.25"
+    wide = "adap-ucb tight eps=1.668", "adar-ucb tight eps=4"
+    for ended, able in zip(board["problems"][0]["best"], (narrow, wide), strict=True):
+        assert ended["candidates"] == 2
+        assert ended["label"] in ended["best_set"]
+        assert set(ended["best_set"]) <= set(able)
+        assert ended["mu_claimed"] == rows_of(board)[ended["label"]]["mu_claimed"]
+        assert ended["not_beaten"] == []
+
+
+def test_rows_show_the_tail_and_how_often_they_were_no_better_than_uniform_play(board):
+    rows = rows_of(board)
+    for row in rows.values():
+        assert row["median"] <= row["quantile_90"]
+    assert rows["uniform play"]["no_better_than_uniform"] == 1
+    assert rows["ucb"]["no_better_than_uniform"] == 0
+
+
+def test_nobody_wins_a_contest_in_which_nobody_learned(place):
+    """After 30 rounds with much noise no row beats uniform play, and the table says so."""
+    board = play(read(make(place / "short", horizon=30)), place / "data")
+    ended = board["problems"][0]["best"][0]
+    assert ended["not_beaten"] == ["uniform play"]
+    page = render_html(board).replace("<wbr>", "")
+    assert "nobody" in page
+    assert "which does not beat uniform play" in page
+    assert "nobody beats uniform play" in "\n".join(best.lines(board))
+    wrong = copy.deepcopy(board)
+    wrong["problems"][0]["best"][0]["best_set"] = []
+    with pytest.raises(ValueError, match="must hold the row of least mean"):
+        validate(wrong)
+
+
 def test_lower_bounds_divide_regret_and_are_listed(board):
     row = rows_of(board)["adar-ucb tight eps=4"]
     assert row["over_lower_bound"] == pytest.approx(row["mean"] / row["lower_bound"])

@@ -1,0 +1,95 @@
+"""A contest: which algorithm is best on a problem within a level of privacy, and whether any of them learned anything.
+
+Three rules make a ranking of a table of means:
+
+- **Who plays.** Each entry once in a trust model, with the weakest claim that it has within the level: no row is chosen by
+  its result.
+- **The learning gate.** A contest has a winner only if its row of least mean is better than uniform play and than the best
+  constant action, by one-sided paired t-tests. Both must be beaten, so that two tests err no more often than one; but
+  the least of k means looks better than it is, so each test has a level of 5 % divided by k.
+- **The confidence set.** All rows that are not shown to be worse than another one. All ordered pairs of rows are tested,
+  one-sided and paired. Holm's method (1979) keeps the probability of any wrong rejection at 5 %, however rows depend on
+  each other. So all equally good best rows are in the set with 95 % together, as in a model confidence set (Hansen, Lunde
+  and Nason 2011), and not only each of them alone.
+
+Differences are paired by replication: all rows play on common random numbers. `python -m benchmarks.contest_coverage`
+simulates how often sets hold all that are best, on regrets of the catalog's own algorithms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import permutations
+from typing import NamedTuple
+
+import numpy as np
+from scipy.stats import ttest_1samp
+
+from bandana.algorithms.protocol import BoolArray, FloatArray
+
+FAILURE = 0.05
+"""Probability that a contest's gate, or its set, errs."""
+
+
+class Contest(NamedTuple):
+    """What a contest came to.
+
+    Attributes:
+      first: label of the row of least mean.
+      best: labels of the confidence set, best mean first; the first row is one of them.
+      not_beaten: reference rows that the first row is not shown to beat; with any, nobody has won.
+    """
+
+    first: str
+    best: tuple[str, ...]
+    not_beaten: tuple[str, ...]
+
+
+def contest(values: Mapping[str, FloatArray], references: Mapping[str, FloatArray]) -> Contest:
+    """Decides a contest.
+
+    Args:
+      values: label -> (n_reps,) losses, paired by replication; at least one row.
+      references: the same of reference rows that need no learning.
+    """
+    order = sorted(values, key=lambda label: (float(values[label].mean()), label))
+    losses = np.array([values[label] for label in order], dtype=float)
+    is_worse = _are_shown_to_be_worse(losses)
+    gates = {name: float(p_values((losses[0] - others)[None])[0]) for name, others in references.items()}
+    return Contest(
+        order[0],
+        tuple(label for label, is_out in zip(order, is_worse, strict=True) if not is_out),
+        tuple(name for name, p in gates.items() if p > FAILURE / len(order)),
+    )
+
+
+def _are_shown_to_be_worse(losses: FloatArray) -> BoolArray:
+    """(k,) true for each of (k, n_reps) rows that is worse than another one, by Holm's method over all ordered pairs."""
+    pairs = np.array(list(permutations(range(len(losses)), 2)), dtype=int).reshape(-1, 2)
+    better, worse = pairs.T
+    chances = p_values(losses[better] - losses[worse])
+    order = np.argsort(chances, kind="stable")
+    is_rejected = np.cumprod(chances[order] <= FAILURE / np.arange(len(pairs), 0, -1)).astype(bool)
+    is_worse = np.zeros(len(losses), dtype=bool)
+    is_worse[worse[order[is_rejected]]] = True
+    return is_worse
+
+
+def p_values(differences: FloatArray) -> FloatArray:
+    """How likely so small differences would be if their mean were not below 0, by one-sided t-tests.
+
+    Of one replication nothing is shown: 1. Differences that are equal in all replications have no spread: they are taken
+    as they stand.
+
+    Args:
+      differences: (..., n_reps), of paired replications.
+
+    Returns:
+      (...).
+    """
+    if differences.shape[-1] < 2:
+        return np.ones(differences.shape[:-1])
+    chances = np.where(differences[..., 0] < 0, 0.0, 1.0)
+    has_spread = np.ptp(differences, axis=-1) > 0
+    chances[has_spread] = ttest_1samp(differences[has_spread], 0.0, axis=-1, alternative="less").pvalue
+    return chances
