@@ -23,11 +23,11 @@ from `switching_factor` the bonus of the last update at most sqrt c times that o
                and |x|^2 in Lambda_u^-1 is at most that in A_u^-1, at most c that in A_l^-1. The first look is an update, and
                an update is refused only where fewer are paid for than `most_switches`; then nothing is proved.
 
-With noise that grows with K by logarithms alone, n = sqrt K makes the second of these O(sqrt K): Ngo, Vietri and Wu (2022).
-The factor c is exponential in d, as noise may hide that a determinant grows; 1 + 2/m in place of up to 3 a dimension
-would need a margin of m ~ d. Geometric batches hold no such bound: the last ones are of the order of K, and a batch in which
-something unseen turns up may be one of them. No schedule of O(log K) public times has a sublinear worst case (Gao, Xie, Du
-and Yang 2021).
+With noise that grows with K by logarithms alone, n = sqrt K makes the second of these O(sqrt K), the order that Ngo, Vietri
+and Wu (2022) state. The factor c is exponential in d, as noise may hide that a determinant grows; 1 + 2/m in place of up
+to 3 a dimension would need a margin of m ~ d. Geometric batches hold no such bound: the last ones are of the order of K,
+and a batch in which something unseen turns up may be one of them. No schedule of O(log K) public times has a sublinear
+worst case (Gao, Xie, Du and Yang 2021).
 """
 
 from __future__ import annotations

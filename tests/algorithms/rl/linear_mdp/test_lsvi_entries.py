@@ -183,6 +183,17 @@ def test_the_bound_of_determinants_grows_with_the_root_of_the_episodes():
     assert large < 4 * small
 
 
+@pytest.mark.parametrize("dimension", [2, 4, 8])
+def test_in_reach_only_static_batches_have_a_bound(dimension):
+    """Noise may hide a direction in each dimension: at K = 1e8 that makes the bound of determinants the trivial one."""
+    k, length = 10**8, 5
+    model = LinearModel(np.eye(dimension).reshape(dimension // 2, 2, dimension), length)
+    determinants, static = (LSVI(model, k, batches=name).private(LEVEL, "tight") for name in ("determinant", "static"))
+    trivial = k * sum(static.caps)
+    assert regret_bound(determinants, k) == pytest.approx(trivial)
+    assert regret_bound(static, k) < trivial
+
+
 def test_as_many_updates_are_paid_for_as_determinants_need():
     tight = LSVI(TABULAR, EPISODES).private(LEVEL, "tight")
     assert is_proved(tight)
