@@ -43,6 +43,7 @@ class _RemembersSums(GrowingBatches):
         """Puts noisy sums of all arms, (n_rows, n_arms), in the place of what was there."""
         released.total[reps] = noisy
         released.size[reps] = released.pulls[reps]
+        released.noise[reps] = 1.0
         released.length[reps] = np.maximum(released.pulls[reps], 1)
 
 
@@ -85,5 +86,7 @@ _CONTROLS = (
     releases.half_the_sensitivity("sums"), releases.HALVED_UNAWARE, releases.FIRST_UNPAID.caught(*ALL), releases.WIDE_RANGE,
 )  # fmt: skip
 
-BATCH_CONTROLS: dict[str, tuple[Control, ...]] = {"dp-klucb": _CONTROLS, "dp-imed": _CONTROLS}
+BATCH_CONTROLS: dict[str, tuple[Control, ...]] = dict.fromkeys(
+    ("dp-klucb", "dp-imed", "dp-klucb renyi", "dp-imed renyi"), _CONTROLS
+)
 """Label of an entry -> its planted faults."""

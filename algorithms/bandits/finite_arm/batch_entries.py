@@ -8,6 +8,7 @@ from typing import Any
 
 from bandana.algorithms.bandits.finite_arm.batch_bounds import batch_bound
 from bandana.algorithms.bandits.finite_arm.exp3 import adversarial_bound, exp3
+from bandana.algorithms.bandits.finite_arm.gaussian_batches import gaussian_imed, gaussian_klucb
 from bandana.algorithms.bandits.finite_arm.growing_batches import (
     PARTS,
     GrowingBatches,
@@ -77,12 +78,24 @@ def _entry(name: str, build: Callable[[Settings], GrowingBatches], likely: str, 
 
 _klucb = partial(_entry, "dp-klucb", _dp_klucb, "N_k d(y, best) <= beta log t")
 _imed = partial(_entry, "dp-imed", _dp_imed, "N_k d(y, z) + log N_k <= log t, z between y and the best mean")
+_GAUSSIAN = partial(
+    of_rewards, guarantee="renyi", theorem="one-touch lemma (docs/privacy.md), in place of Proposition 2", paper=_SOURCE
+)
+_gaussian = partial(Form.entry, family="bandits/finite_arm", probes=first_user_and_first_choice)
 INDICES = (
     _klucb(_TWIN("Garivier and Cappe (2011), The KL-UCB algorithm for bounded stochastic bandits, in batches"), _BETA),
     _klucb(_PURE(f"{_SOURCE}, DP-KLUCB and Proposition 2", calibrations=("printed",)), _BETA),
     _imed(_TWIN("Honda and Takemura (2015), Non-asymptotic analysis of a new bandit algorithm, IMED, in batches")),
     _imed(_PURE(f"{_SOURCE}, DP-IMED and Proposition 2", calibrations=("printed", "tight"))),
-)
+    _gaussian(
+        _GAUSSIAN(f"after {_SOURCE}, DP-KLUCB, with Gaussian noise"), name="dp-klucb", build=built_by(gaussian_klucb),
+        parameters=declared(_BETA, _GROWTH),
+    ),
+    _gaussian(
+        _GAUSSIAN(f"after {_SOURCE}, DP-IMED, with Gaussian noise"), name="dp-imed", build=built_by(gaussian_imed),
+        parameters=declared(_GROWTH),
+    ),
+)  # fmt: skip
 
 
 _HU_HEGDE = "Hu and Hegde (2022), Near-optimal Thompson sampling-based algorithms for private stochastic bandits"

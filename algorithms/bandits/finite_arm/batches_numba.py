@@ -65,11 +65,11 @@ def weight(length, epsilon):  # type: ignore[no-untyped-def]
 
 
 @_kernel
-def accumulate(total, size, length, reps, arm, noisy, n, epsilon, weighted):  # type: ignore[no-untyped-def]
-    """Adds each ended batch to its arm's noisy sum and size, in place.
+def accumulate(total, size, noise, length, reps, arm, noisy, n, epsilon, weighted):  # type: ignore[no-untyped-def]
+    """Adds each ended batch to its arm's noisy sum, size and sum of squared weights, in place.
 
-    total, size, length: (n_reps, n_arms), size 0 for an arm without a batch, length that of the last batch; reps, arm,
-    noisy, n: (n_rows,), a row the noisy sum of n rewards. If `weighted`, what is there is scaled down by the ratio of
+    total, size, noise, length: (n_reps, n_arms), size 0 for an arm without a batch, length that of the last batch; reps,
+    arm, noisy, n: (n_rows,), a row the noisy sum of n rewards. If `weighted`, what is there is scaled down by the ratio of
     `weight` at the old and the new length, so that the last batch has weight 1 and no batch has more; epsilon may be
     infinite.
     """
@@ -80,6 +80,7 @@ def accumulate(total, size, length, reps, arm, noisy, n, epsilon, weighted):  # 
             keep = weight(length[r, a], epsilon) / weight(n[i], epsilon)
         total[r, a] = keep * total[r, a] + noisy[i]
         size[r, a] = keep * size[r, a] + n[i]
+        noise[r, a] = keep * keep * noise[r, a] + 1.0
         length[r, a] = n[i]
 
 

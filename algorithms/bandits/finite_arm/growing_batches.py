@@ -18,7 +18,7 @@ import numpy as np
 
 from bandana.algorithms.bandits.finite_arm import batches_numba
 from bandana.algorithms.protocol import FloatArray, IntArray, Record
-from bandana.privacy_core import Exact, Interval, Laplace, Ledger, OpenPhase, PhaseSum, Relation
+from bandana.privacy_core import Exact, Gaussian, Interval, Laplace, Ledger, OpenPhase, PhaseSum, Relation
 from bandana.privacy_core.checks import positive
 
 
@@ -36,6 +36,8 @@ class Released(NamedTuple):
     """(n_reps, n_arms) weighted sum of an arm's noisy batch sums."""
     size: FloatArray
     """(n_reps, n_arms) the same sum of the batches' lengths; 0 before the first."""
+    noise: FloatArray
+    """(n_reps, n_arms) sum of the batches' squared weights: the variance of the noise in `total`, over that of one batch."""
     length: IntArray
     """(n_reps, n_arms) of the last complete batch."""
     pulls: IntArray
@@ -104,9 +106,10 @@ class GrowingBatches:
 
     @property
     def epsilon(self) -> float:
-        """The epsilon of the noise on a sum; infinite for the twin."""
+        """The epsilon of Laplace noise that has the variance of a sum's noise; infinite for the twin."""
         scale = self.sums.mechanism.scale
-        return self.reward_range.width / scale if scale > 0 else math.inf
+        factor = math.sqrt(2) if isinstance(self.sums.mechanism, Gaussian) else 1.0
+        return factor * self.reward_range.width / scale if scale > 0 else math.inf
 
     def init(self, n_reps: int) -> tuple[Sensitive, Released]:
         """The states before the first pull."""
@@ -114,6 +117,7 @@ class GrowingBatches:
         released = Released(
             total=np.zeros(table),
             size=np.zeros(table),
+            noise=np.zeros(table),
             length=np.zeros(table, dtype=np.int64),
             pulls=np.zeros(table, dtype=np.int64),
             arm=np.zeros(n_reps, dtype=np.int64),
@@ -158,7 +162,8 @@ class GrowingBatches:
     def learn(self, released: Released, reps: IntArray, arm: IntArray, noisy: FloatArray, n_samples: IntArray) -> None:
         """Adds ended batches, (n_rows,) each, to their arms' noisy sums, in place."""
         batches_numba.accumulate(
-            released.total, released.size, released.length, reps, arm, noisy, n_samples, self.epsilon, self.weighted
+            released.total, released.size, released.noise, released.length, reps, arm, noisy, n_samples, self.epsilon,
+            self.weighted,
         )  # fmt: skip
 
 
