@@ -49,12 +49,12 @@ def test_two_exponential_variables_exceed_the_threshold_as_seldom_as_it_says():
 
 @pytest.mark.parametrize("noise", [Exact(), Laplace(1.0, 4.0), Gaussian(1.0, 3.0)])
 def test_costs_are_never_above_the_exact_ones_and_close_to_them(noise):
-    """Exact: convex in u, minimized by golden sections; the maximum over tilts by fine grids, which are below it by 0.1 % at most."""
+    """Exact: convex in u, minimized by golden sections; the maximum over tilts by fine grids, 0.1 % below it at most."""
     rules, rng = rules_of(noise), np.random.default_rng(5)
     b = noise.scale if isinstance(noise, Laplace) else 0.0
 
     def chernoff(k, x):
-        """Of an estimate after k episodes: u -> the largest exponent of Chernoff's bound on what is above u."""
+        """The function u -> the largest exponent of Chernoff's bound for a mean above u, after k episodes."""
         n = np.array([plain.doubling(e + 1) for e in range(k)], dtype=float)
         precision = 1 / (1 / (4 * n) + (noise.deviation / n) ** 2)
         w = precision / precision.sum() / n
