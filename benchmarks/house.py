@@ -13,7 +13,7 @@ from __future__ import annotations
 import ast
 from collections import Counter
 from collections.abc import Iterator
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import NamedTuple
 
@@ -72,6 +72,18 @@ class File(NamedTuple):
         return self.path.endswith("__init__.py")
 
 
+@cache
+def tree_of(path: Path) -> ast.Module:
+    """The syntax tree of a file, which is read once; nobody changes it."""
+    return ast.parse(path.read_text("utf-8"))
+
+
+@cache
+def nodes_of(tree: ast.AST) -> tuple[ast.AST, ...]:
+    """All nodes of a tree; each tree is walked once, however many counts ask."""
+    return tuple(ast.walk(tree))
+
+
 class House:
     """The files of a checkout.
 
@@ -82,7 +94,7 @@ class House:
     def __init__(self, root: Path = ROOT) -> None:
         paths = sorted(path for folder in PRODUCT for path in (root / folder).rglob("*.py"))
         texts = {path.relative_to(root).as_posix(): path.read_text("utf-8") for path in paths}
-        self.files = [File(path, ast.parse(text), text.count("\n")) for path, text in texts.items()]
+        self.files = [File(path, tree_of(root / path), text.count("\n")) for path, text in texts.items()]
 
     def n_lines(self, *left_out: str) -> int:
         """Lines of all files, but for those below some folders."""
@@ -146,7 +158,7 @@ class House:
         return sum(
             isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id in _VAGUE
             for file in self.files
-            for node in ast.walk(file.tree)
+            for node in nodes_of(file.tree)
         )
 
     def long_functions(self) -> float:
@@ -164,7 +176,7 @@ class House:
 
 
 def _imported(tree: ast.Module) -> Iterator[str]:
-    for node in ast.walk(tree):
+    for node in nodes_of(tree):
         if isinstance(node, ast.ImportFrom) and node.module:
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
         elif isinstance(node, ast.Import):
@@ -172,11 +184,11 @@ def _imported(tree: ast.Module) -> Iterator[str]:
 
 
 def _functions(tree: ast.Module) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
-    return (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+    return (node for node in nodes_of(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
 
 
 def _annotations(tree: ast.Module) -> Iterator[ast.expr]:
-    for node in ast.walk(tree):
+    for node in nodes_of(tree):
         if isinstance(node, ast.AnnAssign | ast.arg) and node.annotation is not None:
             yield node.annotation
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.returns is not None:
@@ -185,7 +197,7 @@ def _annotations(tree: ast.Module) -> Iterator[ast.expr]:
 
 def _docstrings(tree: ast.Module) -> Iterator[str]:
     """Docstrings of modules, classes and functions, and those below attributes."""
-    for node in ast.walk(tree):
+    for node in nodes_of(tree):
         for statement in getattr(node, "body", []) if not isinstance(node, ast.Lambda | ast.IfExp) else []:
             match statement:
                 case ast.Expr(value=ast.Constant(value=str(text))):

@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, settings
 from tests import numeric
 
 gc.disable()  # while tests are collected: a million objects are searched again and again, and none of them is garbage
+gc.set_threshold(20_000, 20, 20)  # later too: what parses thousands of files or lines makes objects, and little garbage
 settings.register_profile(
     "fixed", derandomize=True, deadline=None, max_examples=40, database=None,
     suppress_health_check=[HealthCheck.too_slow],

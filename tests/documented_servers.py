@@ -11,6 +11,7 @@ import secrets
 import shlex
 import socket
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -55,14 +56,19 @@ class Line(NamedTuple):
         return f"{self.page}: {self.words}"
 
 
-def commands() -> Iterator[Line]:
+@cache
+def commands() -> tuple[Line, ...]:
     """Every command of every shell block of every page, and what service files start."""
+    return tuple(_commands())
+
+
+def _commands() -> Iterator[Line]:
     for path in pages():
         for block in blocks(path.read_text(encoding="utf-8")):
             if block.language in SHELLS and not block.mark.startswith("file:"):
                 for words in _commands_of(block.body, is_console=block.language == "console"):
                     yield _line(path, words)
-    for path in sorted(ROOT.rglob("*.service")):
+    for path in sorted((ROOT / "deploy").rglob("*.service")):
         for found in re.findall(r"^ExecStart=(.*)$", path.read_text(encoding="utf-8"), re.MULTILINE):
             for words in _commands_of(found, is_console=False):
                 yield _line(path, words)

@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -201,9 +202,13 @@ def test_every_image_is_shown_somewhere():
 # --- commands --------------------------------------------------------------------------------------------------------
 
 
+COMMAND = cache(lambda: get_command(app))
+"""All commands, which typer makes in a tenth of a second."""
+
+
 def _mistake(line):
     """What is wrong with a command line; None if nothing is."""
-    command, given = get_command(app), words(line)[1:]
+    command, given = COMMAND(), words(line)[1:]
     while given and hasattr(command, "commands"):
         if given[0].startswith("--") or given[0].isupper():
             break
@@ -231,7 +236,8 @@ def _mistake(line):
 @pytest.mark.parametrize("path", pages(), ids=lambda path: str(path.relative_to(ROOT)))
 def test_every_command_line_that_is_shown_exists(path):
     for line in command_lines(path.read_text(encoding="utf-8")):
-        assert _mistake(line) is None, f"{path.name}: {line}: {_mistake(line)}"
+        mistake = _mistake(line)
+        assert mistake is None, f"{path.name}: {line}: {mistake}"
 
 
 def test_command_lines_are_found_and_wrong_ones_are_noticed():

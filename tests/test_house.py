@@ -3,27 +3,33 @@
 from __future__ import annotations
 
 import ast
-import os
+import gc
+import multiprocessing
 import re
+import shutil
 import subprocess
 import sys
-from functools import cache
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from bandana.flows.annex import NAMES
+from bandana.flows.annex import NAMES, plugged
 from benchmarks import without
-from benchmarks.house import House, counts
+from benchmarks.house import House, counts, nodes_of, tree_of
 
 ROOT = Path(__file__).resolve().parents[1]
 PRODUCT = ("privacy_core", "algorithms", "audits", "flows", "benchmarks", "experiments")
 
 
-@cache
-def tree_of(path):
-    """The syntax tree of a file; each is read once for all tests, and none changes it."""
-    return ast.parse(path.read_text("utf-8"))
+@pytest.fixture(scope="module", autouse=True)
+def _trees():
+    """Syntax trees are kept for these tests alone: a million objects that the collector searches again and again."""
+    gc.disable()
+    yield
+    tree_of.cache_clear()
+    nodes_of.cache_clear()
+    gc.enable()
 
 
 def modules(*folders):
@@ -34,7 +40,7 @@ def modules(*folders):
 
 def imported(tree):
     """Top-level names of everything that a module imports, wherever it does so."""
-    for node in ast.walk(tree):
+    for node in nodes_of(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name.partition(".")[0] for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.level == 0:
@@ -54,7 +60,7 @@ SOURCES = {"random", "secrets", "numpy.random", "scipy.stats"}
 
 def draws(tree):
     """Lines at which a module reaches for randomness: NumPy's, Python's, the system's, or a noise source."""
-    return sorted({node.lineno for node in ast.walk(tree) if is_drawing(node)})
+    return sorted({node.lineno for node in nodes_of(tree) if is_drawing(node)})
 
 
 def is_drawing(node):
@@ -127,7 +133,7 @@ def is_private(name):
 
 def own_names(tree):
     """Private names that a module gives: its functions, classes, variables, arguments and attributes of its objects."""
-    for node in ast.walk(tree):
+    for node in nodes_of(tree):
         match node:
             case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name) | ast.arg(arg=name):
                 yield name
@@ -143,7 +149,7 @@ def foreign_private(tree, elsewhere=frozenset()):
     """Private names that a module uses and does not give; its own objects may also have those given `elsewhere`."""
     own = set(own_names(tree))
     used, variables = set(), set()
-    for node in ast.walk(tree):
+    for node in nodes_of(tree):
         match node:
             case ast.Attribute(value=ast.Name(id="self" | "cls"), attr=name):
                 used |= {name} - elsewhere
@@ -209,7 +215,7 @@ KINDS_OF_DATA = {
 
 def kinds_asked_for(tree):
     """Kinds of data sets and streams that a module asks for, by `isinstance` or in a `case`."""
-    for node in ast.walk(tree):
+    for node in nodes_of(tree):
         match node:
             case ast.Call(func=ast.Name(id="isinstance"), args=[_, kinds]):
                 yield from (part.id for part in ast.walk(kinds) if isinstance(part, ast.Name) and part.id in KINDS_OF_DATA)
@@ -373,7 +379,7 @@ def is_nightly(node):
 
 def without_stand_in(tree):
     """Tests of the night whose mistakes nothing in `make test` catches, as far as a module says."""
-    tests = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")]
+    tests = [node for node in nodes_of(tree) if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")]
     assigned = [node for node in tree.body if isinstance(node, ast.Assign)]
     marks = [ast.unparse(node.value) for node in assigned if getattr(node.targets[0], "id", "") == "pytestmark"]
     asks = any("mark.nightly" in mark for mark in marks)
@@ -420,16 +426,47 @@ def test_limits_are_those_of_now_or_close(counted):
     assert not [count for count in counted if count.limit > count.now * 1.02 + 1]
 
 
+@pytest.fixture(scope="module")
+def copied(tmp_path_factory):
+    """A copy of what git tracks, in which each annex leaves in turn: what is left is compiled once for all of them."""
+    folder = tmp_path_factory.mktemp("copied")
+    without.copy(folder)
+    plugged("steps")  # so that this process has imported the libraries, which take seconds and which no annex changes
+    return folder
+
+
+@pytest.fixture
+def left(annex, copied):
+    """The copy without an annex, which comes back."""
+    without.remove(annex, copied)
+    yield copied
+    for name in (*without.folders_of(annex), "flows/annex.py"):
+        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy2
+        copy(ROOT / name, copied / name)
+    shutil.rmtree(copied / "flows/__pycache__", ignore_errors=True)  # tables of one length may be of the same second
+
+
+def names_of_annexes(folder):
+    """Annexes, steps that they add, and where the table stands, in a process that takes the product from a folder."""
+    for name in [name for name in sys.modules if name.partition(".")[0] == "bandana"]:
+        del sys.modules[name]
+    sys.path.insert(0, str(folder))
+    from bandana.flows import annex
+    from bandana.flows.cli import app
+
+    assert app
+    return [*annex.NAMES, *annex.plugged("steps"), annex.__file__]
+
+
 @pytest.mark.parametrize("annex", NAMES)
-def test_every_file_of_an_annex_exists_and_it_leaves_with_one_line(annex, tmp_path):
-    """The whole check, with the tests of what is left: `python -m benchmarks.without ANNEX`."""
+def test_every_file_of_an_annex_exists_and_it_leaves_with_one_line(annex, left):
+    """The whole check, with the tests of what is left: `python -m benchmarks.without ANNEX`.
+
+    The process is forked from this one: it has the libraries, and imports the product anew.
+    """
     assert all((ROOT / name).exists() for name in without.folders_of(annex))
-    without.copy(tmp_path)
-    without.remove(annex, tmp_path)
-    code = "from bandana.flows.cli import app; from bandana.flows import annex; print(*annex.NAMES, *annex.plugged('steps'))"
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(tmp_path)},
-        capture_output=True, text=True, timeout=120,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert annex not in done.stdout.split()
+    assert not any((left / name).exists() for name in without.folders_of(annex))
+    with ProcessPoolExecutor(1, multiprocessing.get_context("fork")) as pool:
+        *names, table = pool.submit(names_of_annexes, left).result(120)
+    assert annex not in names
+    assert Path(table).is_relative_to(left)

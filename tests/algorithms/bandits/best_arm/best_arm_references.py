@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 
 Table = Sequence[Sequence[float]]
 Found = tuple[list[int], int, int]
@@ -111,6 +112,7 @@ def dp_tt(table: Table, noise: Iterator[float], b: float, error: float) -> Found
         sums[arm].append(total + next(noise))
 
 
+@cache
 def weights(k: int, b: float) -> list[float]:
     """What the sums of k episodes weigh in an arm's estimate: inverse to 1 / (4n) + 2 (b / n)^2, for means of n rewards."""
     precision = [1 / (1 / (4 * n) + 2 * (b / n) ** 2) for n in map(doubling, range(1, k + 1))]
@@ -127,17 +129,46 @@ def grid_of_tilts(limit: float) -> list[float]:
     return [0.0] + [limit * 1.05**-i for i in range(200)] + [limit * (1 - 0.5 * 1.3**-i) for i in range(40)]
 
 
+@cache
+def tilts(k: int, b: float) -> list[tuple[float, list[tuple[int, float]], float]]:
+    """Each tilt of k episodes, with what it makes of a reward of each of them, and the exponent of their noise."""
+    w = weights(k, b)
+    limit = (1 - 1e-6) / (b * max(w)) if b else 12 / max(w)
+    return [
+        (
+            tilt,
+            [(doubling(e + 1), math.expm1(each * tilt)) for e, each in enumerate(w)],
+            -sum(math.log1p(-((b * each * tilt) ** 2)) for each in w),
+        )
+        for tilt in grid_of_tilts(min(limit, 12 / max(w)))
+    ]
+
+
 def tells(sums: Sequence[float], b: float, u: float) -> float:
     """How surely a mean is above u: the largest exponent of Chernoff's bound."""
-    w = weights(len(sums), b)
-    x, most = sum(each * s for each, s in zip(w, sums, strict=True)), 0.0
-    limit = (1 - 1e-6) / (b * max(w)) if b else 12 / max(w)
-    for tilt in grid_of_tilts(min(limit, 12 / max(w))):
-        exponent = 0.0
-        for e, each in enumerate(w):
-            exponent += doubling(e + 1) * math.log1p(u * math.expm1(each * tilt)) - math.log1p(-((b * each * tilt) ** 2))
+    x, most = estimate(sums, b), 0.0
+    for tilt, rewards, of_noise in tilts(len(sums), b):
+        exponent = sum(n * math.log1p(u * moved) for n, moved in rewards) + of_noise
         most = max(most, tilt * x - exponent)
     return most
+
+
+def least(function: Callable[[float], float], n_steps: int) -> float:
+    """The smallest value of a convex function on [0, 1], by golden sections."""
+    golden = (math.sqrt(5) - 1) / 2
+    left, right = 0.0, 1.0
+    first, second = 1 - golden, golden
+    at_first, at_second = function(first), function(second)
+    for _ in range(n_steps):
+        if at_first < at_second:
+            right, second, at_second = second, first, at_first
+            first = right - golden * (right - left)
+            at_first = function(first)
+        else:
+            left, first, at_first = first, second, at_second
+            second = left + golden * (right - left)
+            at_second = function(second)
+    return min(at_first, at_second)
 
 
 def transport(high: Sequence[float], low: Sequence[float], b: float) -> float:
@@ -149,11 +180,7 @@ def transport(high: Sequence[float], low: Sequence[float], b: float) -> float:
     def both(u: float) -> float:
         return tells(high, b, u) + tells(turned, b, 1 - u)
 
-    left, right = 0.0, 1.0
-    for _ in range(40):  # the sum is convex
-        first, second = left + (right - left) / 3, right - (right - left) / 3
-        left, right = (left, second) if both(first) < both(second) else (first, right)
-    return both((left + right) / 2)
+    return least(both, 34)  # the sum is convex
 
 
 def differs(high: Sequence[float], low: Sequence[float], b: float, level: float) -> bool:
