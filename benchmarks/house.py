@@ -217,9 +217,9 @@ def counts(house: House) -> list[Count]:
         Count("% of functions above 50 lines", house.long_functions(), 0.5, 0.5),
         Count("parameters of the longest signature", house.most_parameters(), 20, 12),
         Count("% of annotations with Any in audits", house.share_of_any("audits/"), 1.43, 4),
-        Count("% of annotations with Any in flows", house.share_of_any("flows/"), 5.6, 4),
+        Count("% of annotations with Any in flows", house.share_of_any("flows/"), 3.32, 4),
         Count("docstrings that begin like a question", len(house.questions()), 0, 0),
-        Count("variables named found, told, asked or said", house.vague_names(), 2, 0),
+        Count("variables named found, told, asked or said", house.vague_names(), 1, 0),
         Count("imports of an annex by the core or another annex", len(house.annexes_in_core()), 0, 0),
     ]
 

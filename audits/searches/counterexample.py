@@ -93,15 +93,20 @@ class Total:
 
     Attributes:
       record: the record that pays; None where no charge is at fault.
-      found: the sum, in the unit of `allowed`.
+      amount: the sum, in the unit of `allowed`; documents call it `found`.
       allowed: the limit.
       summary: in words.
     """
 
     record: int | None
-    found: float
+    amount: float
     allowed: float
     summary: str
+
+    def describe(self) -> dict[str, object]:
+        """The same as plain JSON."""
+        numbers = {"found": _finite(self.amount), "allowed": _finite(self.allowed)}
+        return {"record": self.record, **numbers, "summary": self.summary}
 
 
 @dataclass(frozen=True)
@@ -271,9 +276,7 @@ class Counterexample:
             "n_releases": len(self.rows),
             "releases": [_plain(self.rows[place]) for place in shown],
             "difference": None if self.difference is None else dict(vars(self.difference)),
-            "total": None
-            if self.total is None
-            else {**vars(self.total), "found": _finite(self.total.found), "allowed": _finite(self.total.allowed)},
+            "total": self.total and self.total.describe(),
         }
 
     def _row(self, place: int) -> dict[str, object]:

@@ -103,12 +103,12 @@ def save(figure: Figure, path: Path) -> None:
     undated = {"pdf": ("Creator", "Producer", "CreationDate"), "svg": ("Creator", "Date", "Format", "Type")}
     if kind not in (*undated, "png", "pgf"):
         raise SpecError(f"path: must end in .pdf, .svg, .png or .pgf, got {path.name!r}")
-    given: dict[str, Any] = {"backend": f"module://{pgf.__name__}"} if kind == "pgf" else {}
-    if kind != "pgf":
-        given["metadata"] = dict.fromkeys(undated.get(kind, ("Software",)))
     buffer = io.BytesIO()
     with drawing.style(drawing.COLUMN):
-        figure.savefig(buffer, format=kind, dpi=300, **given)
+        if kind == "pgf":
+            figure.savefig(buffer, format=kind, dpi=300, backend=f"module://{pgf.__name__}")
+        else:
+            figure.savefig(buffer, format=kind, dpi=300, metadata=dict.fromkeys(undated.get(kind, ("Software",))))
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(buffer.getvalue())
 

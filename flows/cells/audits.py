@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -21,13 +21,12 @@ from bandana.flows.keys.provenance import Making, about_audits
 from bandana.flows.plan.cell_checks import is_built_at_once
 from bandana.flows.plan.cells import Cell
 from bandana.flows.plan.keys import audit_code, identity_of, stated
-from bandana.flows.texts.json_text import JsonObject
 from bandana.flows.texts.mistakes import SpecError
 
 AUDIT, AUDIT_PART = "audit", "audit-part"
 
 
-def audit_facts(cell: Cell) -> JsonObject:
+def audit_facts(cell: Cell) -> dict[str, object]:
     """All that was asked for of a cell's audit."""
     audit = cell.audit.model_dump(mode="json")
     facts = {**identity_of(cell), "audit": audit, "horizon": cell.spec.horizon, **stated(cell)}
@@ -76,7 +75,7 @@ def audit_cell(cell: Cell, store: Store) -> Outcome:
     return kept(evidence_of(cell, store), outcome)
 
 
-def _kept_part(cell: Cell, store: Store, facts: JsonObject, make: Callable[[], Outcome]) -> Outcome:
+def _kept_part(cell: Cell, store: Store, facts: Mapping[str, object], make: Callable[[], Outcome]) -> Outcome:
     """The part of a cell's audit with these facts in place of the cell's own, from the store if it is there."""
     place = store.path(AUDIT_PART, key_of({**audit_facts(cell), **facts}, audit_code(cell)))
     return stored_outcome(place) or kept(place, make())

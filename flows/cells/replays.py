@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -24,7 +24,6 @@ from bandana.audits.testbeds.catalog import (
     spent_mu,
 )
 from bandana.audits.trial import Audited, Trial, Whole
-from bandana.flows.texts.json_text import JsonObject
 from bandana.privacy_core import Guarantee, PureDP
 
 if TYPE_CHECKING:
@@ -36,7 +35,7 @@ About = Callable[[str, tuple[int, ...], int], Setup]
 """Table, probes and seed -> what a reader needs to repeat an audit."""
 
 
-KeepPart = Callable[[JsonObject, Callable[[], Outcome]], Outcome]
+KeepPart = Callable[[Mapping[str, object], Callable[[], Outcome]], Outcome]
 """Facts that a part of an audit depends on beside the cell's own, and what makes it -> the part, kept or made now."""
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields, is_dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -84,7 +84,7 @@ def play(block: Block, reserved: Guarantee | None = None) -> tuple[dict[str, np.
     return arrays, description
 
 
-def _paid(ledger: LiveLedger, users: Participation | None, *, is_private: bool) -> JsonObject:
+def _paid(ledger: LiveLedger, users: Participation | None, *, is_private: bool) -> dict[str, float | None]:
     """Mu over all replicates of the worst record, or user, and the epsilon of pure DP; null where there is none."""
     worst = ledger.worst_record(users=users)
     # Where nothing is claimed, what lies in the ledger says nothing: exact values may decide beside it.
@@ -119,7 +119,7 @@ def with_coins(
     algorithm = entry.build(settings)
     generator = np.random.Generator(np.random.SFC64(seed))
     order = generator.permuted(np.tile(np.arange(algorithm.n_actions), (n_reps, 1)), axis=1)
-    own: dict[str, Any] = {"preference": order, "coins": generator.integers(0, _MOST, n_reps)}
+    own: dict[str, IntArray] = {"preference": order, "coins": generator.integers(0, _MOST, n_reps)}
     known: list[str] = [field.name for field in fields(algorithm)] if is_dataclass(algorithm) else []
     taken = {name: own[name] for name in known if name in own}
     if taken:

@@ -7,7 +7,7 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -272,9 +272,9 @@ def _explain(plan: Plan, steps: list[str], data: Path | None, resources: Resourc
 
 def for_machines(
     suite: str,
-    audits: list[JsonObject],
+    audits: Iterable[Mapping[str, object]],
     files: dict[str, str],
-    gate: JsonObject | None = None,
+    gate: Mapping[str, object] | None = None,
     alarm: str | None = None,
 ) -> str:
     """Returns what was done, as one JSON object."""

@@ -134,7 +134,7 @@ class Store:
                 sys.stderr.write(f"warning: {path} is damaged ({words}); it is computed again\n")
             return None
 
-    def save(self, kind: str, key: str, arrays: Mapping[str, np.ndarray], description: JsonObject) -> Path:
+    def save(self, kind: str, key: str, arrays: Mapping[str, np.ndarray], description: Mapping[str, object]) -> Path:
         """Writes a result, unless another process stored it meanwhile; the same content gives the same bytes."""
         buffer = io.BytesIO()
         text = np.frombuffer(canonical(description).encode(), dtype=np.uint8)

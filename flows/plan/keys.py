@@ -11,13 +11,13 @@ from bandana.flows.keys.content import content_key
 from bandana.flows.keys.identity import MadeBy
 from bandana.flows.plan import made_by
 from bandana.flows.plan.seeds import NOISE, seed_of
-from bandana.flows.texts.json_text import JsonObject
 
 if TYPE_CHECKING:
     from bandana.flows.plan.cells import Block, Cell
+    from bandana.flows.problems.environment import Environment, EnvironmentFields
 
 
-def identity_of(cell: Cell) -> JsonObject:
+def identity_of(cell: Cell) -> dict[str, object]:
     """Everything that a cell's algorithm and data depend on, named so that new words for it change no seed."""
     noise = {} if cell.noise == "reproducible" else {"noise": cell.noise}
     return {
@@ -50,7 +50,7 @@ def audit_code(cell: Cell) -> MadeBy:
     return identity.made_by(made_by.audit_roots(cell))
 
 
-def block_facts(block: Block) -> JsonObject:
+def block_facts(block: Block) -> dict[str, object]:
     """Everything that was asked for."""
     horizon = block.cell.spec.horizon
     return {**identity_of(block.cell), "horizon": horizon, "block": block.index, "n_reps": block.n_reps}
@@ -58,7 +58,8 @@ def block_facts(block: Block) -> JsonObject:
 
 def noise_seed(block: Block) -> np.random.SeedSequence:
     """Seed of a block's privacy noise, where it is reproducible."""
-    facts = _without_content(identity_of(block.cell)) | block.cell.environment.noise_facts()
+    environment = block.cell.environment
+    facts = identity_of(block.cell) | {"environment": _drawn_from(environment)} | environment.noise_facts()
     return seed_of(block.cell.spec.seed, NOISE, content_key(facts), block.index)
 
 
@@ -69,15 +70,13 @@ def shared_seed(block: Block, purpose: int) -> np.random.SeedSequence:
     drawn for both.
     """
     root = block.cell.spec.seed
-    facts = {"environment": block.cell.environment.facts(), "seed": root}
-    return seed_of(root, purpose, content_key(_without_content(facts)), block.index)
+    facts = {"environment": _drawn_from(block.cell.environment), "seed": root}
+    return seed_of(root, purpose, content_key(facts), block.index)
 
 
-def _without_content(facts: JsonObject) -> JsonObject:
-    """Facts that seeds may depend on: no content of a private file.
+def _drawn_from(environment: Environment[EnvironmentFields]) -> dict[str, object]:
+    """Facts that seeds may depend on: no content of a private file, and not whose a record is, which changes no number.
 
-    That is known by an HMAC with the data folder's secret, and the same file must give the same numbers everywhere.
+    The content is known by an HMAC with the data folder's secret, and the same file must give the same numbers everywhere.
     """
-    facts["environment"].pop("content", None)
-    facts["environment"].pop("visits", None)  # whose a record is changes no number that is drawn
-    return facts
+    return {name: fact for name, fact in environment.facts().items() if name not in ("content", "visits")}

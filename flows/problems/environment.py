@@ -19,7 +19,6 @@ from bandana.algorithms.observers import ContextualRegretCurve, DriftingRegretCu
 from bandana.algorithms.problem import ARMS, FINITE, Problem
 from bandana.algorithms.protocol import Algorithm, EpisodicStream, FloatArray, IntArray, Stream
 from bandana.flows.texts.fields import Count, Labelled
-from bandana.flows.texts.json_text import JsonObject
 from bandana.flows.texts.mistakes import SpecError
 from bandana.privacy_core import Interval, Participation
 
@@ -246,7 +245,7 @@ class Environment(ABC, Generic[Item]):
         longer.setting = self.setting._replace(rounds=self.setting.horizon)
         return longer
 
-    def facts(self) -> JsonObject:
+    def facts(self) -> dict[str, object]:
         """Facts for keys and seeds: all that its data depend on.
 
         What it is called and what may be shown of it change no number.

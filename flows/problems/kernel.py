@@ -41,7 +41,6 @@ from bandana.flows.problems.environment import (
     Purpose,
 )
 from bandana.flows.texts.fields import MOST_POINTS, Actions, Choices, Count, Dimension, Points, Positive
-from bandana.flows.texts.json_text import JsonObject
 from bandana.flows.texts.mistakes import SpecError
 from bandana.privacy_core import Interval
 
@@ -121,13 +120,9 @@ class _Kernel(Environment[Item]):
     def names(self) -> tuple[str, ...]:
         return tuple(f"{self.noun} {a}" for a in range(self.item.actions))  # type: ignore[attr-defined]
 
-    @property
-    def _known(self) -> JsonObject:
-        """The problem's kernel and the dimension of its points."""
-        return {"dimension": self.item.points_dimension, "kernel": self.item.public_kernel()}  # type: ignore[attr-defined]
-
     def problem(self, horizon: int) -> Problem:
-        return Problem(self.n_actions, self.reward_range, horizon, **self._known)
+        dimension, kernel = self.item.points_dimension, self.item.public_kernel()  # type: ignore[attr-defined]
+        return Problem(self.n_actions, self.reward_range, horizon, dimension=dimension, kernel=kernel)
 
     def regret(self, stream: Any, grid: IntArray, n_reps: int) -> ContextualRegretCurve:
         return ContextualRegretCurve(stream, grid, n_reps)
@@ -215,9 +210,9 @@ class Pooled(_Kernel[Item]):
         by_name = {UNIFORM: gaps.mean(axis=-1), CONSTANT: gaps.min(axis=-1)}
         return {name: np.broadcast_to(np.atleast_1d(by_name[name])[:n_reps], n_reps) for name in self.references}
 
-    @property
-    def _known(self) -> JsonObject:
-        return super()._known | {"pool": self.pool}
+    def problem(self, horizon: int) -> Problem:
+        """Public facts, the pool among them."""
+        return replace(super().problem(horizon), pool=self.pool)
 
 
 class _AsArms(Environment[Item]):

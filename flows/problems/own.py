@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 import numpy as np
 from pydantic import Field, PrivateAttr, ValidationInfo, field_validator, model_validator
@@ -26,6 +26,7 @@ from bandana.flows.texts.fields import Scalar
 from bandana.flows.texts.mistakes import SpecError
 from bandana.privacy_core import Interval
 
+Made = TypeVar("Made", OwnArms, OwnContexts)
 _FEW = 16
 _CHECKED: set[str] = set()
 """Keys of environments that were seen to answer well in this process."""
@@ -133,16 +134,16 @@ class _OfCode(Environment[_MadeSpec]):
         return super().facts() | ({"file": self.item.code.label} if "file" in type(self.item).model_fields else {})
 
 
-class _Made(_OfCode):
+class _Made(_OfCode, Generic[Made]):
     """Arms, and users who bring their actions."""
 
     @cached_property
-    def shown(self) -> Any:
+    def shown(self) -> Made:
         """One that is looked at, and not played on."""
         return self.stream(np.random.SeedSequence(0))
 
     @abstractmethod
-    def stream(self, seed: np.random.SeedSequence) -> Any:
+    def stream(self, seed: np.random.SeedSequence) -> Made:
         """Stream that one block of replicates plays on."""
 
     @property
@@ -151,7 +152,7 @@ class _Made(_OfCode):
 
     @property
     def reward_range(self) -> Interval:
-        return self.shown.reward_range  # type: ignore[no-any-return]
+        return self.shown.reward_range
 
     def check(self) -> None:
         def watch() -> None:
@@ -168,13 +169,13 @@ class _Made(_OfCode):
             raise SpecError(f"{self.item.where}environment: {self.label}: {error}") from error
         super().check()
 
-    def _check_fixed(self, other: Any) -> None:
+    def _check_fixed(self, other: Made) -> None:
         """Checks that what is public is the same for another seed."""
         if (other.names, other.reward_range) != (self.names, self.reward_range):
             raise BrokenStream("names and reward_range must not depend on the seed")
 
 
-class _MadeArms(_Made):
+class _MadeArms(_Made[OwnArms]):
     def stream(self, seed: np.random.SeedSequence) -> OwnArms:
         return OwnArms(self.item.made(seed, self.setting.horizon), self.setting.horizon)
 
@@ -182,7 +183,7 @@ class _MadeArms(_Made):
     def means(self) -> FloatArray:
         return np.asarray(self.shown.means)
 
-    def _check_fixed(self, other: Any) -> None:
+    def _check_fixed(self, other: OwnArms) -> None:
         super()._check_fixed(other)
         if not np.array_equal(other.means, self.means):
             raise BrokenStream("means must not depend on the seed: it is that of the rewards")
@@ -195,7 +196,7 @@ class _MadeArms(_Made):
         return self.label, text, PSEUDO
 
 
-class _MadeContexts(_Made):
+class _MadeContexts(_Made[OwnContexts]):
     is_drawn = False  # no bound of the catalog is known to hold
 
     def stream(self, seed: np.random.SeedSequence) -> OwnContexts:
@@ -246,9 +247,10 @@ class _MadeEpisodes(_OfCode, Episodes[_MadeSpec]):
 
 
 def _environment(setting: Setting, item: _MadeSpec) -> Environment[_MadeSpec]:
-    kinds = {FINITE: _MadeArms, CONTEXTUAL: _MadeContexts, LINEAR_MDP: _MadeEpisodes}
-    make: Callable[[Setting, _MadeSpec], Environment[_MadeSpec]] = kinds[item.problem_kind]
-    return make(setting, item)
+    kinds: dict[str, Callable[[Setting, _MadeSpec], Environment[_MadeSpec]]] = {
+        FINITE: _MadeArms, CONTEXTUAL: _MadeContexts, LINEAR_MDP: _MadeEpisodes,
+    }  # fmt: skip
+    return kinds[item.problem_kind](setting, item)
 
 
 CLASSES: Classes = {PythonSpec: _environment, PluginSpec: _environment}

@@ -11,7 +11,6 @@ from rich.table import Table
 from bandana.algorithms import catalog
 from bandana.algorithms.entry import Entry
 from bandana.algorithms.problem import CONTEXTUAL, FINITE, KERNEL, LINEAR, LINEAR_MDP, MIXTURE, POOLED
-from bandana.flows.texts.json_text import JsonObject
 from bandana.flows.texts.mistakes import SpecError
 
 _ENVIRONMENTS = {
@@ -123,7 +122,7 @@ def starter(name: str) -> str:
     return "\n".join([*lines, "audit: {rounds: 32, replays: 20000}"]) + "\n"
 
 
-def facts(entry: Entry) -> JsonObject:
+def facts(entry: Entry) -> dict[str, object]:
     """One entry for machines, its parameters with meaning and default."""
     declared = [
         {"name": item.name, "meaning": item.meaning, "default": item.shown_default, "options": list(item.options)}

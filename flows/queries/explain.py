@@ -76,7 +76,7 @@ def explain(
     }
 
 
-def _environment(environment: Environment[EnvironmentFields]) -> JsonObject:
+def _environment(environment: Environment[EnvironmentFields]) -> dict[str, object]:
     return {
         "label": environment.label,
         "name": environment.describe()["name"],

@@ -53,7 +53,7 @@ def report(plan: Plan, spec_text: str, data: str, regressions: Regressions | Non
             made = [*block_records(plan.played, store), *(entry["provenance"] for entry in document["audits"])]
             tracker = Tracker.open(folder.root)
             tracker.experiment(spec.name, spec.description or spec.title)
-            params: dict[str, object] = {"horizon": spec.horizon, "replications": spec.replications, "seed": spec.seed}
+            params: dict[str, str | int] = {"horizon": spec.horizon, "replications": spec.replications, "seed": spec.seed}
             params["evidence"] = document["evidence"]["sha256"]
             track(document, spec.name, params, made, artifacts, tracker)
             advance("tracked")
@@ -126,7 +126,7 @@ def regret_tables(document: Report) -> dict[str, list[dict[str, object]]]:
 def track(
     document: Report,
     suite: str,
-    params: dict[str, object],
+    params: Mapping[str, str | float | int],
     made: Sequence[provenance.Record | None],
     artifacts: list[Path],
     tracker: Tracker,

@@ -26,7 +26,7 @@ from bandana.flows.results.decisions import Outcomes, decisions, outcomes
 from bandana.flows.spec.spec import is_finite
 from bandana.flows.texts.json_text import JsonObject
 from bandana.flows.tracking.metrics import logged, numbers_of
-from bandana.flows.tracking.record import ACCOUNTED, CellRecord, audit_metrics
+from bandana.flows.tracking.record import ACCOUNTED, CellRecord, Curve, audit_metrics
 
 _NOTES = {
     Role.TWIN: "A cell of the suite again without its noise, with the same widths and forgetting. It is not private.",
@@ -116,7 +116,7 @@ _SPENT = ("mu", "pure", "user_mu", "user_pure")
 def benchmark_record(cell: Cell, summary: Summary) -> CellRecord:
     """Record of a cell's benchmark in MLflow."""
     grid = summary["grid"].tolist()
-    curves: dict[str, Any] = {}
+    curves: dict[str, Curve] = {}
     if cell.environment.shows("regret"):
         shown = CURVES if cell.spec.replications > 1 else CURVES[:1]  # one replication has no interval
         curves = {f"regret/{name}": (grid, summary[name].tolist()) for name in shown}
@@ -136,7 +136,7 @@ def audit_record(cell: Cell, entry: AuditEntry | Audit, evidence: Path) -> CellR
 
 
 def cell_record(
-    cell: Cell, metrics: dict[str, float], curves: dict[str, Any], artifacts: list[Path], made: dict[str, str]
+    cell: Cell, metrics: dict[str, float], curves: dict[str, Curve], artifacts: list[Path], made: dict[str, str]
 ) -> CellRecord:
     """A cell's MLflow run: the benchmark and the audit write into the same one; `made` are tags of how it came to be."""
     spec, environment = cell.spec, cell.environment

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pydantic import TypeAdapter
 
 from bandana.algorithms import catalog
@@ -14,7 +16,7 @@ _GRIDS = ("environment", "model", "alpha", "mu", "epsilon", "delta", "calibratio
 """Fields that take one value or a list."""
 
 
-def json_schema() -> JsonObject:
+def json_schema() -> dict[str, object]:
     """The schema of a spec; the fields of an algorithm of the catalog follow from its entries."""
     schema = Spec.model_json_schema()
     algorithm = schema["$defs"]["AlgorithmSpec"]
@@ -29,12 +31,12 @@ def json_schema() -> JsonObject:
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Bandana experiment", **schema}
 
 
-def _schema_of(name: str, shared: JsonObject) -> JsonObject:
+def _schema_of(name: str, shared: Mapping[str, Mapping[str, object]]) -> dict[str, object]:
     """One algorithm: what all have in common, its trust models, and its parameters."""
     entries = catalog.of_name(name)
     models = list(dict.fromkeys(entry.privacy_model for entry in entries))
     calibrations = list(dict.fromkeys(each for entry in entries for each in entry.calibrations))
-    fields: JsonObject = {
+    fields: dict[str, object] = {
         "algorithm": {**shared["algorithm"], "const": name},
         "model": {**_one_or_more({"enum": models}), "description": shared["model"]["description"]},
     }
@@ -51,7 +53,7 @@ def _schema_of(name: str, shared: JsonObject) -> JsonObject:
     return {"type": "object", "properties": fields, "required": ["algorithm"], "additionalProperties": False}
 
 
-def _calibration(names: list[str], entries: list[Entry]) -> JsonObject:
+def _calibration(names: list[str], entries: list[Entry]) -> dict[str, object]:
     """A calibration by name, or a mixture with an option for each part, where calibrations have parts."""
     mixtures = []
     for options in (entry.part_options for entry in entries):
@@ -62,14 +64,14 @@ def _calibration(names: list[str], entries: list[Entry]) -> JsonObject:
     return {"anyOf": [{"enum": names}, *mixtures]} if mixtures else {"enum": names}
 
 
-def _one_or_more(items: JsonObject) -> JsonObject:
+def _one_or_more(items: object) -> dict[str, object]:
     return {"anyOf": [items, {"type": "array", "items": items, "minItems": 1}]}
 
 
 def _one_or_several(field: JsonObject) -> None:
     """One value stands for a list of one wherever several are allowed."""
     if field.get("type") == "array":
-        about: JsonObject = {key: field.pop(key) for key in ("description", "title", "default") if key in field}
+        about = {key: field.pop(key) for key in ("description", "title", "default") if key in field}
         several = dict(field)
         field.clear()
         field.update(anyOf=[several["items"], several], **about)

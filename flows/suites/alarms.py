@@ -21,13 +21,12 @@ from prefect.events import emit_event
 from prefect.events.filters import EventFilter, EventIDFilter
 from prefect.states import Failed
 
+from bandana.audits.documents.audit import ROLES, AuditEntry
 from bandana.flows.results.gate import Row, tell
 from bandana.flows.servers.temporary_server import without_heartbeats
 from bandana.flows.texts.json_text import JsonObject
 
 AUDIT_FAILED, GATE_FAILED, NIGHTS_FAILED = "bandana.audit.failed", "bandana.gate.failed", "bandana.nights.failed"
-_THREE = ("claimed", "accounted", "measured")
-_MAIN = ("quantity", *_THREE)
 _PATIENCE = 20.0  # seconds; a temporary server stores events every five
 
 
@@ -59,14 +58,14 @@ class Findings:
     """
 
     suite: str
-    audits: Sequence[JsonObject] = ()
+    audits: Sequence[AuditEntry] = ()
     rows: Sequence[Row] = ()
     notes: Sequence[str] = ()
     files: Mapping[str, str] | None = None
     fresh: Sequence[JsonObject] = ()
 
     @property
-    def failed(self) -> list[JsonObject]:
+    def failed(self) -> list[AuditEntry]:
         """The audits that did not pass."""
         return [entry for entry in self.audits if entry["verdict"] not in ("PASS", "NOT REFUTED")]
 
@@ -136,9 +135,9 @@ def events(findings: Findings) -> list[JsonObject]:
     """One event an audit that did not pass, and one of the gate, as `emit_event` takes them."""
     suite, events = findings.suite, []
     for entry in findings.failed:
-        payload = {name: entry[name] for name in ("label", "verdict")} | {name: entry["main"][name] for name in _MAIN}
+        payload = {"label": entry["label"], "verdict": entry["verdict"], **entry["main"], "reasons": list(entry["reasons"])}
         place = f"audit.{slug(suite)}.{slug(entry['label'])}"
-        events.append(_event(AUDIT_FAILED, suite, place, entry["label"], payload | {"reasons": list(entry["reasons"])}))
+        events.append(_event(AUDIT_FAILED, suite, place, entry["label"], payload))
     if findings.worse:
         rows = {"rows": [dict(row) for row in findings.worse]}
         events.append(_event(GATE_FAILED, suite, f"gate.{slug(suite)}", "regression gate", rows))
@@ -166,7 +165,7 @@ def markdown(findings: Findings) -> str:
     lines = [f"# {findings.suite}: {findings.summary}", ""]
     for entry in findings.failed:
         main = entry["main"]
-        three = " · ".join(f"{name} {_number(main[name])}" for name in _THREE)
+        three = " · ".join(f"{role} {_number(main[role])}" for role in ROLES)
         lines += [f"## {entry['verdict']}: {entry['label']}", "", f"{main['quantity']}: {three}", ""]
         lines += [f"- {line}" for reason in entry["reasons"] for line in reason.splitlines()[:1]] + [""]
         lines += [f"    {line}" for line in (entry["deterministic"]["counterexample"] or {"lines": ()})["lines"]] + [""]
@@ -183,22 +182,21 @@ def markdown(findings: Findings) -> str:
     return "\n".join(lines)
 
 
-def table(findings: Findings) -> list[JsonObject]:
+def table(findings: Findings) -> list[dict[str, str | None]]:
     """One row a cell: its audit, and what the gate says of it."""
     labels = dict.fromkeys([entry["label"] for entry in findings.audits] + [row["label"] for row in findings.rows])
     by_label = {entry["label"]: entry for entry in findings.audits}
-    shown = []
+    shown: list[dict[str, str | None]] = []
     for label in labels:
         entry = by_label.get(label)
-        main = entry["main"] if entry else dict.fromkeys(_MAIN)
         rows = [row for row in findings.rows if row["label"] == label]
         worse = [f"{r['quantity']}: {_number(r['baseline'])} -> {_number(r['now'])}" for r in rows if r["is_worse"]]
         shown.append(
             {
                 "cell": label,
                 "verdict": entry["verdict"] if entry else "not audited",
-                "quantity": main["quantity"],
-                **{name: _number(main[name]) for name in _THREE},
+                "quantity": entry["main"]["quantity"] if entry else None,
+                **{role: _number(entry["main"][role] if entry else None) for role in ROLES},
                 "against the baseline": "; ".join(worse) or ("not worse" if rows else "not compared"),
             }
         )

@@ -11,6 +11,7 @@ from prefect.cache_policies import NO_CACHE
 from prefect.client.schemas.objects import State
 from prefect.futures import as_completed
 
+from bandana.audits.documents.audit import AuditEntry
 from bandana.audits.outcome import Effort
 from bandana.audits.replays.replay import in_threads
 from bandana.audits.subjects import subjects
@@ -52,7 +53,7 @@ def _code_of(label: str) -> MadeBy:
     return identity.made_by(subject_roots(label))
 
 
-def audit_subject(label: str, effort: Effort, store: Store) -> JsonObject:
+def audit_subject(label: str, effort: Effort, store: Store) -> tuple[AuditEntry, list[str]]:
     """One audit, from the store if it is there: its entry in the report, and its lines for the terminal."""
     making, subject = Making(), subjects()[label]()
     place = store.path(AUDIT, key_of(label, effort))
@@ -63,11 +64,11 @@ def audit_subject(label: str, effort: Effort, store: Store) -> JsonObject:
         outcome = replace(outcome, provenance=making.record(is_anonymous=store.is_anonymous) | made_of)
         outcome = kept(place, outcome)
     entry = catalog_report.entry_of_subject(subject, outcome, is_anonymous=store.is_anonymous)
-    return {"entry": entry, "lines": audit_report.tell(label, outcome)}
+    return entry, audit_report.tell(label, outcome)
 
 
 @task(name="audit-subject", task_run_name="{label}", cache_policy=NO_CACHE, persist_result=False)
-def _audit(label: str, effort: Effort, store: Store, key: str, n_cores: int) -> JsonObject:
+def _audit(label: str, effort: Effort, store: Store, key: str, n_cores: int) -> tuple[AuditEntry, list[str]]:
     identity.check_same(key, key_of(label, effort))
     with time_limit.kept(store.path(time_limit.LATE, key)), in_threads(n_cores):
         return audit_subject(label, effort, store)
@@ -91,19 +92,19 @@ def audit_all_flow(labels: list[str], effort: Effort, data: str) -> JsonObject |
     keys = {label: key_of(label, effort) for label in labels}
     n_cores = cores_each(sum(not store.path(AUDIT, key).exists() for key in keys.values()))
     futures = {examine.submit(label, effort, store, key, n_cores): label for label, key in keys.items()}
-    done: dict[str, JsonObject] = {}
+    done: dict[str, tuple[AuditEntry, list[str]]] = {}
     with bar("audit", len(labels)) as advance:
         for future in as_completed(list(futures)):
             label = futures[future]
             done[label] = future.result()
-            advance(f"{label}: {done[label]['entry']['verdict']}")
+            advance(f"{label}: {done[label][0]['verdict']}")
     places = []
     for label in labels:
         source, place = store.path(AUDIT, key_of(label, effort)), folder.evidence(SUITE, label.replace(" ", "-"))
         link(source, place)
         places.append(place)
-        tracker.log_cell(SUITE, _record(label, effort, done[label]["entry"], place))
-    entries = [done[label]["entry"] for label in labels]
+        tracker.log_cell(SUITE, _record(label, effort, done[label][0], place))
+    entries = [done[label][0] for label in labels]
     document = catalog_report.catalog_document(entries, effort, places)
     held = _gate(labels, effort, folder)
     with alone_in(folder.suite(SUITE)):
@@ -112,8 +113,8 @@ def audit_all_flow(labels: list[str], effort: Effort, data: str) -> JsonObject |
         track(document, SUITE, asdict(effort), made, list(files.values()), tracker)
     rows, notes = (held["rows"], held["notes"]) if held else ([], [])
     shown = {kind: str(path) for kind, path in files.items()}
-    result = {"audits": {label: done[label] for label in labels}, "gate": held, "files": shown}
-    return conclude(Findings(SUITE, entries, rows, notes, shown), result)
+    audits = {label: {"entry": entry, "lines": lines} for label in labels for entry, lines in [done[label]]}
+    return conclude(Findings(SUITE, entries, rows, notes, shown), {"audits": audits, "gate": held, "files": shown})
 
 
 @task(name="gate", cache_policy=NO_CACHE, persist_result=False)
@@ -135,7 +136,7 @@ def audit_all(labels: list[str], effort: Effort, data: str, resources: Resources
     return with_alarm(lambda: audit_all_flow.with_options(task_runner=runner)(labels, effort, data))
 
 
-def _record(label: str, effort: Effort, entry: JsonObject, place: Path) -> CellRecord:
+def _record(label: str, effort: Effort, entry: AuditEntry, place: Path) -> CellRecord:
     return CellRecord(
         run_key=key_of(label, effort),
         name=label,

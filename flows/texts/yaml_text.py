@@ -15,7 +15,7 @@ import yaml
 from bandana.flows.texts.mistakes import SpecError, shortened, shown
 
 _MOST_CHARACTERS, _MOST_NODES, _MOST_LEVELS, _LONGEST, _LONGEST_NUMBER = 1 << 20, 100_000, 40, 10_000, 320
-_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_LOADER: type[yaml.CSafeLoader] | type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _TAG = "tag:yaml.org,2002:"
 _READ = {
     f"{_TAG}null": "nothing", f"{_TAG}bool": "true or false", f"{_TAG}int": "a whole number", f"{_TAG}float": "a number",
@@ -56,12 +56,12 @@ def read(text: str, source: str) -> tuple[yaml.Node, Any]:
 
 def _check_size(events: Iterator[yaml.Event], source: str) -> None:
     """Counts nodes as they would be after every alias is replaced by what it stands for, and how deep they lie."""
-    open_nodes: list[list[Any]] = []  # anchor and number of nodes of each collection that is not at its end
+    open_nodes: list[tuple[str | None, int]] = []  # anchor and number of nodes of each collection that is not at its end
     sizes: dict[str, int] = {}
 
-    def count(event: Any, n_nodes: int) -> None:
+    def count(event: yaml.Event, n_nodes: int) -> None:
         if open_nodes:
-            open_nodes[-1][1] += n_nodes
+            open_nodes[-1] = open_nodes[-1][0], open_nodes[-1][1] + n_nodes
         if n_nodes > _MOST_NODES or (open_nodes and open_nodes[-1][1] > _MOST_NODES):
             raise _mistake(event, source, f"a spec has at most {_MOST_NODES:,} values, counting what aliases (*) stand for")
 
@@ -76,7 +76,7 @@ def _check_size(events: Iterator[yaml.Event], source: str) -> None:
                 raise _mistake(event, source, f"*{name[:80]} stands within itself")
             count(event, sizes.get(name, 1))
         elif isinstance(event, yaml.CollectionStartEvent):
-            open_nodes.append([event.anchor, 1])
+            open_nodes.append((event.anchor, 1))
             if len(open_nodes) > _MOST_LEVELS:
                 raise _mistake(event, source, f"a spec nests at most {_MOST_LEVELS} levels")
         elif isinstance(event, yaml.CollectionEndEvent):
@@ -86,7 +86,8 @@ def _check_size(events: Iterator[yaml.Event], source: str) -> None:
             count(event, n_nodes)
 
 
-def _mistake(event: Any, source: str, message: str) -> SpecError:
+def _mistake(event: yaml.Event, source: str, message: str) -> SpecError:
+    assert event.start_mark is not None  # it was read from a text
     return SpecError(f"{source}:{event.start_mark.line + 1}: {message}")
 
 

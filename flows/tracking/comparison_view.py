@@ -14,7 +14,6 @@ import math
 import uuid
 import zlib
 
-from bandana.flows.texts.json_text import JsonObject
 from bandana.flows.tracking.metrics import AUDIT_METRICS, METRICS
 
 VIEW_KEY = "bandana"
@@ -40,7 +39,7 @@ _HUES = (212, 24, 130, 285, 350, 48, 178, 320, 85, 250)
 _GRAYS = (48, 105, 160)
 
 
-def comparison_state() -> JsonObject:
+def comparison_state() -> dict[str, object]:
     """The page: only cells, each as its newest run has it, the lowest regret first; charts in sections, details folded."""
     sections = {name: _identifier("section", name) for name in (REGRET, PRIVACY, TOGETHER, DETAILS)}
     params = ("environment", "role", "algorithm", "calibration", "privacy_model", "epsilon", "horizon", "replications")
@@ -88,7 +87,7 @@ def comparison_state() -> JsonObject:
     }
 
 
-def _charts(regret: str, privacy: str, together: str, details: str) -> list[JsonObject]:
+def _charts(regret: str, privacy: str, together: str, details: str) -> list[dict[str, object]]:
     """All charts, each in the section of the given identifier."""
     return [
         # First the one on which reference rows, which lose much, do not hide the others.
@@ -125,14 +124,14 @@ _SEARCH_FIELDS = (
 """Fields that MLflow keeps in the address of an experiment's page, and not in the browser's storage."""
 
 
-def search_fields(state: JsonObject) -> dict[str, str]:
+def search_fields(state: dict[str, object]) -> dict[str, str]:
     """The search fields of a view as MLflow writes them into the page's address once it has loaded the view."""
     texts = {name: value for name in _SEARCH_FIELDS if isinstance(value := state[name], str)}
     listed = base64.b64encode(json.dumps(state["datasetsFilter"], separators=(",", ":")).encode()).decode("ascii")
     return {**texts, "orderByAsc": str(state["orderByAsc"]).lower(), "datasetsFilter": listed}
 
 
-def encode_view(state: JsonObject, created_ms: int) -> str:
+def encode_view(state: dict[str, object], created_ms: int) -> str:
     """The tag's value for a state of `comparison_state`; equal states give equal values.
 
     The view's creation is given in milliseconds; the experiment's own never changes.
@@ -175,7 +174,7 @@ def _identifier(*words: str) -> str:
     return str(uuid.uuid5(_NAMESPACE, "/".join(words)))
 
 
-def _card(kind: str, section: str, title: str) -> JsonObject:
+def _card(kind: str, section: str, title: str) -> dict[str, object]:
     # This page heads a card with its metrics; the title tells charts of one metric apart in the saved view.
     return {
         "uuid": _identifier(kind, title),
@@ -188,7 +187,7 @@ def _card(kind: str, section: str, title: str) -> JsonObject:
     }
 
 
-def _line(metric: str, section: str, title: str, *, log_y: bool = False) -> JsonObject:
+def _line(metric: str, section: str, title: str, *, log_y: bool = False) -> dict[str, object]:
     return {
         **_card("LINE", section, title),
         "metricKey": metric,
@@ -208,5 +207,5 @@ def _line(metric: str, section: str, title: str, *, log_y: bool = False) -> Json
     }
 
 
-def _bar(metrics: list[str], section: str, title: str) -> JsonObject:
+def _bar(metrics: list[str], section: str, title: str) -> dict[str, object]:
     return {**_card("BAR", section, title), "metricKey": metrics[0], "selectedMetricKeys": metrics}

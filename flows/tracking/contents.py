@@ -8,13 +8,13 @@ import math
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bandana.flows.folder import scratch
 from bandana.flows.folder.private_files import mode_in
 from bandana.flows.spec.spec import is_finite
 from bandana.flows.texts.json_text import JsonObject
-from bandana.flows.tracking.record import NAME_LENGTH, CellRecord, is_loggable
+from bandana.flows.tracking.record import NAME_LENGTH, CellRecord, Curve, is_loggable
 from bandana.flows.tracking.store.client import TAG_LENGTH, TrackingStore
 from bandana.flows.tracking.store.errors import Patient
 
@@ -75,7 +75,7 @@ class Contents:
             self._store.client.log_batch(run_id, metrics=points[:room], params=params[:_PAIRS], tags=tags[:_PAIRS])
             params, tags, points = params[_PAIRS:], tags[_PAIRS:], points[room:]
 
-    def _points(self, run: Run, metrics: Mapping[str, float], curves: Mapping[str, Any]) -> list[Metric]:
+    def _points(self, run: Run, metrics: Mapping[str, float], curves: Mapping[str, Curve]) -> list[Metric]:
         from mlflow.entities import Metric
 
         # The time of a point depends on the point alone: sent again, it is the same point.
@@ -114,7 +114,7 @@ class Contents:
         else:
             place.log_artifact(str(path))
 
-    def _log_curves(self, run: Run, curves: Mapping[str, Any], *, is_held: bool) -> None:
+    def _log_curves(self, run: Run, curves: Mapping[str, Curve], *, is_held: bool) -> None:
         import pandas as pd
 
         table = pd.DataFrame(

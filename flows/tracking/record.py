@@ -10,10 +10,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
+from bandana.audits.documents.audit import ROLES, Audit, AuditEntry
 from bandana.flows.texts.json_text import JsonObject
 
+Curve = tuple[Sequence[int], Sequence[float]]
+"""Rounds and values."""
 NAME_LENGTH = 250
 _RUN_KEY = re.compile(r"[A-Za-z0-9._:-]{1,200}")
 _KEY_NAME = re.compile(r"[A-Za-z0-9_./ :-]{1,250}")
@@ -44,7 +46,7 @@ class CellRecord:
     params: Mapping[str, str | float | int] = field(default_factory=dict)
     tags: dict[str, str] = field(default_factory=dict)
     metrics: dict[str, float] = field(default_factory=dict)
-    curves: Mapping[str, tuple[Sequence[int], Sequence[float]]] = field(default_factory=dict)
+    curves: Mapping[str, Curve] = field(default_factory=dict)
     artifacts: list[Path] = field(default_factory=list)
     dataset: JsonObject | None = None
     note: str = ""
@@ -103,18 +105,18 @@ ACCOUNTED = ("privacy/mu_accounted", "privacy/epsilon_accounted")
 """Accounted privacy after the benchmark's rounds; without a benchmark, after the audit's."""
 
 
-def audit_metrics(entry: Mapping[str, Any]) -> dict[str, float]:
+def audit_metrics(entry: AuditEntry | Audit) -> dict[str, float]:
     """Metrics that MLflow keeps of an audit, of its entry in the report; without what is infinite.
 
     What is accounted stands there twice: noise that is printed for a horizon costs another mu in the audit's rounds than in
     the benchmark's.
     """
-    controls, three = entry["controls"], {name: entry[name] for name in ("mu", "epsilon")}
+    controls, three = entry["controls"], {"mu": entry["mu"], "epsilon": entry["epsilon"]}
     metrics = {
-        **{f"audit/{name}_{role}": three[name][role] for name in three for role in ("accounted", "measured")},
+        **{f"audit/{name}_{role}": three[name][role] for name in three for role in ROLES[1:]},
         "audit/controls_caught": sum(control["caught"] for control in controls),
         "audit/controls_planted": len(controls),
         "audit/smallest_factor": entry["measurement"]["smallest_factor"],
-        **{f"privacy/{name}_{role}": three[name][role] for name in three for role in ("claimed", "accounted")},
+        **{f"privacy/{name}_{role}": three[name][role] for name in three for role in ROLES[:2]},
     }
     return {name: float(value) for name, value in metrics.items() if value is not None}

@@ -10,7 +10,6 @@ import re
 import socket
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from bandana.flows.folder import scratch
 from bandana.flows.folder.private_files import make_folder
@@ -127,7 +126,7 @@ class Tracker:
         self,
         suite: str,
         run_key: str,
-        params: Mapping[str, Any],
+        params: Mapping[str, str | float | int],
         metrics: Mapping[str, float],
         artifacts: Sequence[Path],
         provenance: Mapping[str, str] | None = None,

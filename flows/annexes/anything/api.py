@@ -9,8 +9,10 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
+import numpy as np
 from threadpoolctl import threadpool_limits
 
 from bandana.audits import evidence
@@ -34,7 +36,7 @@ class Audit:
       label: what was audited, as FILE.py:NAME.
     """
 
-    def __init__(self, given: Any, loaded: Loaded, request: Request, outcome: Outcome) -> None:
+    def __init__(self, given: object, loaded: Loaded, request: Request, outcome: Outcome) -> None:
         self.outcome, self.label = outcome, loaded.label
         self._given, self._loaded, self._request = given, loaded, request
 
@@ -100,9 +102,9 @@ def audit(
     probes: Sequence[int] = (),
     low: float = 0.0,
     high: float = 1.0,
-    pair: tuple[Any, Any] | None = None,
-    users: Any = None,
-    data: Any = None,
+    pair: tuple[object, object] | None = None,
+    users: object = None,
+    data: Sequence[Sequence[float]] | np.ndarray | None = None,
     timeout: float | None = None,
     memory: float | None = None,
     isolated: bool = True,
@@ -168,7 +170,7 @@ def _label(given: Loaded | None) -> str:
     return given.label
 
 
-def _given(subject: Any) -> Loaded:
+def _given(subject: object) -> Loaded:
     """An object of this process as what a file would have held.
 
     Raises:
@@ -199,7 +201,7 @@ def _given(subject: Any) -> Loaded:
     )
 
 
-def _place(kind: Any) -> Path:
+def _place(kind: type | Callable[..., object]) -> Path:
     """The file that defines a class or a function; the module's name where there is none, as in a notebook."""
     try:
         return Path(inspect.getfile(kind))
@@ -207,7 +209,7 @@ def _place(kind: Any) -> Path:
         return Path(str(getattr(kind, "__module__", None) or "python"))
 
 
-def _source(kind: Any) -> str | None:
+def _source(kind: type | Callable[..., object]) -> str | None:
     """The text of a class or a function; of a notebook's class that of its methods; None where there is none.
 
     From Python 3.13 on, the text of a class is what stands at its line in the file of its module, also where it was defined
@@ -227,7 +229,7 @@ def _source(kind: Any) -> str | None:
     return "\n".join(sources) or None
 
 
-def _functions(kind: Any) -> Iterator[Callable[..., Any]]:
+def _functions(kind: object) -> Iterator[FunctionType]:
     for value in vars(kind).values() if inspect.isclass(kind) else ():
         function = value.fget if isinstance(value, property) else value
         if inspect.isfunction(function):

@@ -48,7 +48,7 @@ def read_data(option: str, text: str) -> Any:
         raise SpecError(f"{option}: {path} cannot be read: {error}") from error
 
 
-def _csv(path: Path) -> Any:
+def _csv(path: Path) -> np.ndarray | list[str | list[str]] | list[dict[str, str]]:
     with path.open(encoding="utf-8", newline="") as file:
         rows = [row for row in csv.reader(file) if row]
     if not rows:

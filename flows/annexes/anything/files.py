@@ -65,7 +65,7 @@ def read(reference: str, option: str = "--algorithm") -> tuple[Path, str, str, a
         raise SpecError(f"{option}: {path}:{line}: {getattr(error, 'msg', error)}") from error
 
 
-def apart(function: Any, path: Path, name: str) -> Aside:
+def apart(function: object, path: Path, name: str) -> Aside:
     """A process that loaded the function from its file too, and has called nothing."""
     return started(function, [sys.executable, "-P", "-m", f"{__package__}.apart", str(path.absolute()), name])
 

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import ast
 import inspect
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
+import numpy as np
 from numpy.random import SeedSequence
 
 from bandana.algorithms.entry import Claim
 from bandana.algorithms.environments.contexts import sphere_table
 from bandana.algorithms.environments.episodes import Table, random_episodes
 from bandana.algorithms.environments.tables import RewardTable, random_table
+from bandana.algorithms.protocol import Algorithm
 from bandana.audits.claims import ClaimError
 from bandana.audits.outcome import INDEPENDENT, Effort, Outcome
 from bandana.audits.own import conformance, white_box
@@ -93,8 +95,8 @@ class Request:
     high: float = 1.0
     seconds: float = 3600.0
     pair: Given | None = None
-    users: Any = None
-    data: Any = None
+    users: object = None
+    data: Sequence[Sequence[float]] | np.ndarray | None = None
 
 
 def load(reference: str, arms: int | None = None) -> Loaded:
@@ -148,7 +150,7 @@ def _makes_play(tree: ast.Module, made_by: ast.expr) -> bool:
     return called == "partial"
 
 
-def _is_play(found: Any) -> bool:
+def _is_play(found: object) -> bool:
     """True if it is a plain function of rewards: callable, no algorithm, and nothing that builds one."""
     if not callable(found) or inspect.isclass(found) or not conformance.missing_members(found):
         return False
@@ -159,7 +161,7 @@ def _is_play(found: Any) -> bool:
     return first is not None and first.default is first.empty and first.name not in _ARM_NAMES
 
 
-def _built(found: Any, name: str, path: Path, arms: int | None) -> Any:
+def _built(found: object, name: str, path: Path, arms: int | None) -> object:
     """The algorithm itself, or what its class or a function without arguments makes."""
     if not callable(found) or (not inspect.isclass(found) and not conformance.missing_members(found)):
         return found
@@ -237,7 +239,7 @@ def _audit_algorithm(loaded: Loaded, request: Request, claim: Claim, effort: Eff
     return white_box.examine(trial, effort, loaded.words, about)
 
 
-def _table(algorithm: Any, request: Request) -> tuple[Table, str]:
+def _table(algorithm: Algorithm, request: Request) -> tuple[Table, str]:
     """The table that the algorithm is replayed on, and its description."""
     span, rounds, n_actions = algorithm.reward_range, request.rounds, algorithm.n_actions
     length, n_states, dimension = (

@@ -18,14 +18,15 @@ import subprocess
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, NamedTuple
 
 import numpy as np
 
+from bandana.algorithms.protocol import IntArray
 from bandana.flows.annexes.anything.outputs.calls import Batch, BrokenSubject, Caller, ManyRuns
 from bandana.flows.texts.mistakes import SpecError
 
@@ -63,7 +64,7 @@ class Program(ManyRuns):
         """The command without folders, or the address."""
         return " ".join(Path(word).name or word for word in self.words) or "{}:{}".format(*self.address or ("", 0))
 
-    def __call__(self, data: object, seeds: Any) -> list[Any]:
+    def __call__(self, data: object, seeds: Sequence[int] | IntArray) -> list[object]:
         """One output for each seed.
 
         Args:
@@ -199,7 +200,7 @@ def _as_json(data: object) -> str:
         raise BrokenSubject(f"the data set cannot be written as JSON: {error}") from error
 
 
-def _value(line: bytes, place: int) -> Any:
+def _value(line: bytes, place: int) -> object:
     """The output that one line holds."""
     text = line.decode("utf-8", "replace").strip()
     try:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -129,7 +128,7 @@ def audit_release(request: ReleaseRequest) -> ReleaseAudited:
     return _audited(loaded, request, claim, returned.value, making, note)
 
 
-def _subject(mechanism: str, seconds: float) -> tuple[Loaded, Callable[[], Any]]:
+def _subject(mechanism: str, seconds: float) -> tuple[Loaded, Callable[[], object]]:
     """Subject of the audit, and what makes it a function, in the process that calls it."""
     if programs.is_program(mechanism):
         program = programs.named(mechanism, seconds)
@@ -169,7 +168,7 @@ def _audit_samples(request: ReleaseRequest, places: tuple[Path, Path], claim: Cl
 
 
 def _searched_or_given(
-    function: Any, claim: Claim, data: Any, neighbor: Any, users: list[Any], request: ReleaseRequest
+    function: object, claim: Claim, data: object, neighbor: object, users: list[Hashable], request: ReleaseRequest
 ) -> tuple[Subject, str]:
     """The two data sets to run on, and how they were found, in words; empty where both are given."""
     if claim.relation is Relation.GIVEN_PAIR:
@@ -178,7 +177,7 @@ def _searched_or_given(
     smaller = taken(data, range(n_records(data) - 1))
     caller = inspect_call(function, data, smaller, request.seed, child.one_call)
 
-    def against(other: Any) -> Subject:
+    def against(other: object) -> Subject:
         return Subject(caller, data, other)
 
     if claim.relation is Relation.USER:
@@ -227,7 +226,7 @@ def _searched(request: ReleaseRequest) -> tuple[Claim, Given]:
     return claim, (read_data("--data", request.data), None)
 
 
-def _users(text: str) -> list[Any]:
+def _users(text: str) -> list[Hashable]:
     """Whose each record is."""
     users = read_data("--users", text)
     users = users.tolist() if isinstance(users, np.ndarray) else users

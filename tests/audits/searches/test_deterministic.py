@@ -226,7 +226,7 @@ def test_the_book_names_the_record_that_pays_even_if_another_one_changed():
     assert found is not None
     assert found.release == -1
     assert found.total.record == 0
-    assert found.total.found == pytest.approx(1.0)
+    assert found.total.amount == pytest.approx(1.0)
     assert [row.span for row in found.rows if row.is_offending] == ["[0, 1)", "[0, 2)", "[0, 4)", "[0, 8)", "[0, 16)"]
 
 

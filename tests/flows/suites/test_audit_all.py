@@ -17,12 +17,12 @@ EFFORT = Effort(replays=4000, confidence=0.95, delta=1e-5, examples=20, seed=1)
 
 def test_a_subject_is_kept_as_evidence_and_computed_once(tmp_path, monkeypatch):
     store = Store(tmp_path)
-    found = audit_subject("block phases", EFFORT, store)
-    assert found["entry"]["verdict"] == "PASS", found["entry"]["reasons"]
-    assert found["lines"][0].startswith("PASS          block phases: all actions are 1-GDP")
+    entry, lines = audit_subject("block phases", EFFORT, store)
+    assert entry["verdict"] == "PASS", entry["reasons"]
+    assert lines[0].startswith("PASS          block phases: all actions are 1-GDP")
     assert_follows_from_its_scores(store.path(AUDIT, key_of("block phases", EFFORT)))
     monkeypatch.setattr(replays, "audit", lambda *_, **__: pytest.fail("computed again"))
-    assert audit_subject("block phases", EFFORT, store) == found
+    assert audit_subject("block phases", EFFORT, store) == (entry, lines)
 
 
 @pytest.mark.slow

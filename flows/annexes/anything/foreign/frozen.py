@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import Any
 
 import numpy as np
 
@@ -61,7 +60,7 @@ class Frozen:
 
 
 def examine(
-    run: Callable[[Any, int], object],
+    run: Callable[[object, int], object],
     data: object,
     neighbor: object,
     stated: Guarantee,
@@ -92,7 +91,7 @@ def examine(
 
 
 def _examined(
-    run: Callable[[Any, int], object], data: object, neighbor: object, stated: Guarantee, seed: int, seconds: float
+    run: Callable[[object, int], object], data: object, neighbor: object, stated: Guarantee, seed: int, seconds: float
 ) -> Frozen | None:
     quantity = Quantity.of(stated)
     limit = quantity.limit(stated)
@@ -130,7 +129,9 @@ def _examined(
     return Frozen(n_pairs, n_calls, accounted, (*differing.values(), *overspent), not differing)
 
 
-def _replayed(run: Callable[[Any, int], object], data: object, seed: int, script: list[Call]) -> tuple[list[Call], object]:
+def _replayed(
+    run: Callable[[object, int], object], data: object, seed: int, script: list[Call]
+) -> tuple[list[Call], object]:
     """The calls and the output of a run that is given recorded outputs."""
     with played(script) as tape:
         try:

@@ -11,11 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from bandana.algorithms.protocol import FloatArray, IntArray
+from bandana.algorithms.protocol import BoolArray, FloatArray, IntArray
 from bandana.privacy_core import Interval
 
 BEYOND = 4.0
@@ -92,7 +91,7 @@ class Drawn:
     def __len__(self) -> int:
         return len(self.codes)
 
-    def __getitem__(self, rows: Any) -> Drawn:
+    def __getitem__(self, rows: IntArray | BoolArray | slice) -> Drawn:
         return Drawn(
             self.menu, self.codes[rows], self.actions[rows], self.block[rows], self.is_wide[rows], self.n_arms
         )  # fmt: skip

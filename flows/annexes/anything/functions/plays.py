@@ -10,10 +10,10 @@ import time
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from numpy.random import SeedSequence  # by this name it is not watched: it derives seeds, and no noise
+from numpy.typing import ArrayLike
 
 from bandana.algorithms.environments.episodes import Table
 from bandana.algorithms.environments.tables import RewardTable
@@ -23,7 +23,7 @@ from bandana.flows.annexes.anything.functions.drawn import BEYOND
 from bandana.flows.annexes.anything.outputs.calls import BrokenSubject, Caller, Guard, by_signature
 from bandana.privacy_core import Interval
 
-Play = Callable[[FloatArray, int], Any]
+Play = Callable[[FloatArray, int], object]
 """(n_reps, n_rounds, n_arms) rewards and a seed -> (n_reps, n_rounds) actions, unchecked; see `adapted`."""
 
 Shape = tuple[int, int]
@@ -45,7 +45,7 @@ class RewardStream:
         self.actions = np.full((self.n_reps, self.n_rounds), -1, dtype=np.int64)
         self._round = 0
 
-    def pull(self, actions: Any) -> FloatArray:
+    def pull(self, actions: ArrayLike) -> FloatArray:
         """(n_reps,) rewards of the given arms in the next round.
 
         Raises:
@@ -59,7 +59,7 @@ class RewardStream:
         return np.asarray(earned)
 
 
-def adapted(function: Any, shape: Shape, span: Interval, guard: Guard = nullcontext) -> Play:
+def adapted(function: Callable[..., object], shape: Shape, span: Interval, guard: Guard = nullcontext) -> Play:
     """The function as (rewards, seed) -> actions, for rewards of shape (n_reps, n_rounds, n_arms).
 
     Args:
@@ -78,14 +78,14 @@ def adapted(function: Any, shape: Shape, span: Interval, guard: Guard = nullcont
     if _is_batched(caller, shape, span):
         return caller.called
 
-    def one_by_one(rewards: FloatArray, seed: int) -> Any:
+    def one_by_one(rewards: FloatArray, seed: int) -> np.ndarray:
         seeds = SeedSequence(seed).generate_state(len(rewards), np.uint32).tolist()
         return np.array([np.asarray(caller.called(row, one)) for row, one in zip(rewards, seeds, strict=True)])
 
     return one_by_one
 
 
-def plays_many(function: Any, shape: Shape, span: Interval, guard: Guard = nullcontext) -> bool:
+def plays_many(function: Callable[..., object], shape: Shape, span: Interval, guard: Guard = nullcontext) -> bool:
     """True if it is called with the rewards of many runs, or pulls arms of many at once; see `adapted`."""
     if _takes_stream(function):
         return True
@@ -95,14 +95,14 @@ def plays_many(function: Any, shape: Shape, span: Interval, guard: Guard = nullc
         return False
 
 
-def _caller(function: Any, guard: Guard) -> Caller:
+def _caller(function: Callable[..., object], guard: Guard) -> Caller:
     try:
         return replace(by_signature(function), guard=guard)
     except BrokenSubject as error:
         raise BrokenSubject(f"{error} (here the data are rewards)") from error
 
 
-def _takes_stream(function: Any) -> bool:
+def _takes_stream(function: Callable[..., object]) -> bool:
     """True if the function's first parameter is called `stream`: then it pulls, and need not return its actions."""
     return next(iter(inspect.signature(function).parameters), "") == "stream"
 
@@ -127,7 +127,7 @@ def _is_batched(caller: Caller, shape: Shape, span: Interval) -> bool:
     """
     n_reps = 5 if shape[0] != 5 else 7
     rewards = np.broadcast_to(np.full(shape, span.low), (n_reps, *shape))
-    seen: list[Any] = []
+    seen: list[Exception | str] = []
     for data, expected in ((rewards, (n_reps, shape[0])), (rewards[0], (shape[0],))):
         try:
             answer = np.asarray(caller.called(data, 1))

@@ -50,7 +50,7 @@ class Contender:
     name: str
     scorer: Callable[[Any], FloatArray]
     method: str
-    parameters: dict[str, Any]
+    parameters: dict[str, float]
     promise: float
 
     def state(

@@ -14,10 +14,11 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import zip_longest
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
+from bandana.algorithms.protocol import IntArray
 from bandana.audits.leaves import leaves
 
 _SEEDS = ("seed", "random_state", "random_seed", "prng_seed", "rng_seed", "seeds")
@@ -25,7 +26,7 @@ _GENERATORS = ("rng", "generator", "gen", "random_generator", "bit_generator", "
 _SIZES = ("n", "n_runs", "n_reps", "n_samples", "n_replays", "size")
 _TRIED = 5
 
-Outputs = np.ndarray | Sequence[Any]
+Outputs = np.ndarray | Sequence[object]
 """One entry for each run: an array of numbers with the runs first, or a sequence of anything."""
 
 Guard = Callable[[], AbstractContextManager[None]]
@@ -51,7 +52,7 @@ class Raised:
     error: Exception | None = field(default=None, compare=False)
 
 
-def is_numeric(outputs: Outputs) -> bool:
+def is_numeric(outputs: Outputs) -> TypeGuard[np.ndarray]:
     """True if the outputs are one array of real numbers."""
     return isinstance(outputs, np.ndarray) and outputs.dtype.kind in "biuf"
 
@@ -90,9 +91,9 @@ class Caller:
     as_array: bool = False
     guard: Guard = nullcontext
 
-    def called(self, data: object, seed: Any, n_runs: int | None = None) -> Any:
+    def called(self, data: object, seed: int | IntArray, n_runs: int | None = None) -> object:
         """The answer to one call, on the data themselves."""
-        named: dict[str, Any] = {}
+        named: dict[str, object] = {}
         places = [data]
         if self.seed is not None:
             coin = np.random.default_rng(seed) if self.is_generator else seed
@@ -106,7 +107,7 @@ class Caller:
         with self.guard():
             return self.function(*places, **named)
 
-    def once(self, data: object, seed: Any, n_runs: int | None = None) -> Any:
+    def once(self, data: object, seed: int | IntArray, n_runs: int | None = None) -> Any:
         """The answer to one call, on a copy of the data, which the function may change."""
         return self.called(np.asarray(data) if self.as_array else copy.deepcopy(data), seed, n_runs)
 
@@ -128,7 +129,7 @@ class Caller:
             raise BrokenSubject(f"a call for {len(seeds)} runs must return as many outputs, the runs first, got {got}")
         return outputs
 
-    def tried(self, data: object, seed: int, n_runs: int | None = None) -> Any:
+    def tried(self, data: object, seed: int, n_runs: int | None = None) -> object:
         """The output of one run, with an exception as an output."""
         try:
             return self.once(data, seed, n_runs)
@@ -148,7 +149,7 @@ class ManyRuns(ABC):
         """
 
 
-def inspect_call(function: Any, data: object, neighbor: object, seed: int, guard: Guard = nullcontext) -> Caller:
+def inspect_call(function: object, data: object, neighbor: object, seed: int, guard: Guard = nullcontext) -> Caller:
     """Finds out how a function wants to be called, by its signature and by a few runs on the data.
 
     Args:
@@ -180,7 +181,7 @@ def inspect_call(function: Any, data: object, neighbor: object, seed: int, guard
     return caller
 
 
-def by_signature(function: Any) -> Caller:
+def by_signature(function: Callable[..., object]) -> Caller:
     """Reads the names of its parameters: where the seed goes, and whether it takes a number of runs.
 
     Raises:
@@ -254,7 +255,7 @@ def _is_numbers(data: object) -> bool:
         return False
 
 
-def _by_seeds(caller: Caller, data: object, seeds: list[int], singles: list[Any]) -> Caller:
+def _by_seeds(caller: Caller, data: object, seeds: list[int], singles: list[object]) -> Caller:
     """With an array of seeds, if that gives the very outputs that the seeds give one by one."""
     try:
         many = caller.once(data, np.array(seeds, dtype=np.int64))

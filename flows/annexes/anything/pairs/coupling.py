@@ -14,12 +14,12 @@ from __future__ import annotations
 import gc
 import random
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial, wraps
 from types import ModuleType
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 
@@ -28,11 +28,12 @@ from bandana.flows.annexes.anything.functions.drawn import Menu
 from bandana.flows.annexes.anything.functions.plays import Play, Shape, play_rewards
 from bandana.flows.annexes.anything.outputs.calls import Batch, Caller
 
+T = TypeVar("T")
 _TRIED, _TABLES = 4, 4
 _MOST_RECORDS = 64
 _NUMPY = ("default_rng", "seed", "RandomState", "SeedSequence", "PCG64", "PCG64DXSM", "SFC64", "Philox", "MT19937")
 _PYTHON = ("seed", "Random")
-Call = tuple[tuple[Any, ...], dict[str, Any]]
+Call = tuple[tuple[object, ...], dict[str, object]]
 """Arguments of a call that makes a generator."""
 
 
@@ -67,7 +68,7 @@ def compare(
     seed: int,
     *,
     n_tried: int = _TRIED,
-    counts: Callable[[Any, Any], bool] = lambda data, neighbor: True,
+    counts: Callable[[object, object], bool] = lambda data, neighbor: True,
 ) -> Coupling:
     """Runs the function on both data sets with a few seeds, and compares the seeds that it hands to generators.
 
@@ -112,7 +113,7 @@ def compare_plays(play: Play, menu: Menu, shape: Shape, seed: int) -> Coupling:
     numbers = rng.integers(0, 2**32, _TABLES).tolist()
     with Seeds.watched() as seeds:
 
-        def run(codes: IntArray, number: int) -> tuple[IntArray | None, list[list[Any]]]:
+        def run(codes: IntArray, number: int) -> tuple[IntArray | None, list[list[Hashable]]]:
             rewards = np.broadcast_to(menu.values[codes][None, :, None], (1, *shape))
             return seeds.of(partial(_played, play, rewards, number))
 
@@ -157,7 +158,7 @@ def _played(play: Play, rewards: FloatArray, seed: int) -> IntArray | None:
         return None
 
 
-def differ(data: list[list[Any]], neighbor: list[list[Any]]) -> bool:
+def differ(data: list[list[Hashable]], neighbor: list[list[Hashable]]) -> bool:
     """True if seeds on both sides are missing on the other.
 
     A function may make more generators on one data set, say one a record. What no honest one does is to make some on either
@@ -174,7 +175,7 @@ class Seeds:
         self.calls: list[Call] = []
         self._script: Mapping[int, Call] = {}
 
-    def of(self, run: Callable[[], Any], script: Mapping[int, Call] | None = None) -> tuple[Any, list[list[Any]]]:
+    def of(self, run: Callable[[], T], script: Mapping[int, Call] | None = None) -> tuple[T, list[list[Hashable]]]:
         """Result of a run, and the seeds that it handed over, call by call; calls that the script names get its seeds."""
         self.calls, self._script = [], script or {}
         output = run()
@@ -203,7 +204,7 @@ class Seeds:
                 scope[name] = maker
 
 
-def _scopes(makers: list[Any]) -> list[dict[str, Any]]:
+def _scopes(makers: list[object]) -> list[dict[str, object]]:
     """The names of all modules that may hold one of these: those that are loaded, and own files that nobody lists."""
     listed = [
         object.__getattribute__(module, "__dict__") for module in list(sys.modules.values()) if type(module) is ModuleType
@@ -229,29 +230,29 @@ class _Same(type):
         return isinstance(instance, cls.__mro__[1])
 
 
-def _noting(maker: Any, seeds: Seeds) -> Any:
+def _noting(maker: Callable[..., object], seeds: Seeds) -> Callable[..., object]:
     """Wraps what makes generators, so that it notes the seed."""
     if isinstance(maker, type):
 
-        def make(self: Any, *given: Any, **named: Any) -> None:
+        def make(self: object, *given: object, **named: object) -> None:
             given, named = seeds.note((given, named))
             maker.__init__(self, *given, **named)  # type: ignore[misc]
 
         return _Same(maker.__name__, (maker,), {"__init__": make})
 
     @wraps(maker)
-    def call(*given: Any, **named: Any) -> Any:
+    def call(*given: object, **named: object) -> object:
         given, named = seeds.note((given, named))
         return maker(*given, **named)
 
     return call
 
 
-def _plain_all(call: Call) -> list[Any]:
+def _plain_all(call: Call) -> list[Hashable]:
     return [plain for value in (*call[0], *call[1].values()) if (plain := _plain(value)) is not None]
 
 
-def _plain(value: object) -> Any:
+def _plain(value: object) -> Hashable:
     """A seed as something that can be compared; None for none, and for a generator that was made elsewhere."""
     if isinstance(value, np.random.bit_generator.SeedSequence):
         return ("sequence", _plain(value.entropy), tuple(value.spawn_key))

@@ -49,7 +49,13 @@ def exposed(caller: Caller, data: object, neighbor: object, seed: int) -> str:
 
 
 def _shown_by(
-    seeds: Seeds, run: Callable[[Any, int], Any], data: object, neighbor: object, number: int, another: int, caller: Caller
+    seeds: Seeds,
+    run: Callable[[object, int], object],
+    data: object,
+    neighbor: object,
+    number: int,
+    another: int,
+    caller: Caller,
 ) -> set[str]:
     """The places of one output from which its noise can be drawn again; empty if there are none, or the noise is not all."""
     output, handed = seeds.of(partial(run, data, number))
@@ -105,5 +111,5 @@ def _signs(seed: Any) -> Iterator[str | FloatArray]:
         return
 
 
-def _is_sequence(seed: Any) -> bool:
+def _is_sequence(seed: object) -> bool:
     return isinstance(seed, tuple) and len(seed) == 3 and seed[0] == "sequence"

@@ -9,7 +9,7 @@ import signal
 from collections.abc import Callable
 from dataclasses import replace
 from multiprocessing.connection import Connection
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import numpy.random  # noqa: F401  (NumPy imports it late: each fork would do so)
 
@@ -20,7 +20,7 @@ _PATIENCE, AT_ONCE = 20.0, 4
 """Seconds that a call may take, and calls at a time."""
 
 
-def serve(function: Callable[..., Any], requests: Connection) -> NoReturn:
+def serve(function: Callable[..., object], requests: Connection) -> NoReturn:
     """Answers requests for calls of a function, each with the leaves of its outputs, until nobody asks."""
     gc.freeze()  # a fork then shares what it does not change
     gc.disable()

@@ -62,7 +62,7 @@ def n_records(data: object) -> int:
     )
 
 
-def taken(data: Any, records: Sequence[int]) -> Any:
+def taken(data: Any, records: Sequence[int]) -> object:
     """The data set of these records, in this order; its kind stays."""
     if isinstance(data, dict):
         return {name: taken(column, records) for name, column in data.items()}
@@ -71,7 +71,7 @@ def taken(data: Any, records: Sequence[int]) -> Any:
     return type(data)(data[record] for record in records)
 
 
-def one_more_or_less(against: Callable[[Any], Subject], data: object, seed: int) -> Neighborhood:
+def one_more_or_less(against: Callable[[object], Subject], data: object, seed: int) -> Neighborhood:
     """Each record removed, and a copy of it added; of many records the extreme ones and some that a seed draws.
 
     Args:
@@ -89,7 +89,7 @@ def one_more_or_less(against: Callable[[Any], Subject], data: object, seed: int)
     return Neighborhood(tuple(tried), f"{_some(len(chosen), n, 'records')} removed, and a copy of it added")
 
 
-def without_users(against: Callable[[Any], Subject], data: object, users: Sequence[Hashable], seed: int) -> Neighborhood:
+def without_users(against: Callable[[object], Subject], data: object, users: Sequence[Hashable], seed: int) -> Neighborhood:
     """All records of each user removed; of many users those with most records, and some that a seed draws.
 
     Args:
@@ -164,7 +164,7 @@ def _columns(data: object, n: int) -> list[FloatArray]:
     return [column for column in table if np.isfinite(column).all()]
 
 
-def users_of(given: Any, n_rounds: int) -> list[Hashable]:
+def users_of(given: object, n_rounds: int) -> list[Hashable]:
     """Whose each round is.
 
     Args:

@@ -6,7 +6,6 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 from bandana.algorithms.claim import THE_OUTPUT
 from bandana.algorithms.entry import Claim
@@ -209,7 +208,7 @@ class ReleaseOutcome:
     def __str__(self) -> str:
         return "\n".join(self.lines("release"))
 
-    def entry(self, label: str) -> dict[str, Any]:
+    def entry(self, label: str) -> dict[str, object]:
         """The outcome for machines, in JSON's own types."""
         return {
             "label": label,

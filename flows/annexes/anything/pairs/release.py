@@ -14,7 +14,6 @@ from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from numbers import Number
 from statistics import median
-from typing import Any
 
 import numpy as np
 
@@ -312,7 +311,7 @@ def unread_of(encoder: Encoder) -> tuple[str, ...]:
     return (*encoder.unread, *seldom)
 
 
-def _promise(method: str, held: list[FloatArray], level: float, parameters: dict[str, Any], turns: int) -> float:
+def _promise(method: str, held: list[FloatArray], level: float, parameters: dict[str, float], turns: int) -> float:
     """The bound from held-out runs; one on epsilon on average over which of `turns` parts of them comes first.
 
     It learns from the first runs that it is given how to weight the others, and what promises much after lucky ones only is

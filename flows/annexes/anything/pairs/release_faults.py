@@ -10,7 +10,6 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import count
-from typing import Any
 
 import numpy as np
 
@@ -35,7 +34,7 @@ _KEYS = {f"key {place}": 0 for place in range(600)}
 class _Holder:
     """An object with an attribute that its text does not show."""
 
-    output: Any
+    output: object
     side: int
 
     def __repr__(self) -> str:
@@ -43,28 +42,28 @@ class _Holder:
 
 
 Planted = tuple[tuple[TriedControl, ...], tuple[str, ...]]
-Fault = Callable[[Any, int, np.random.Generator, float], Any]
+Fault = Callable[[object, int, np.random.Generator, float], object]
 """(output, side, coins, probability of a rare label) -> the output with the fault."""
 
 
-def _share(output: Any, side: int, rng: np.random.Generator, rarest: float) -> Any:
+def _share(output: object, side: int, rng: np.random.Generator, rarest: float) -> object:
     share = float(rng.normal(0, 1000))
     return [output, share, side - share]
 
 
-def _rare(output: Any, side: int, rng: np.random.Generator, rarest: float) -> Any:
+def _rare(output: object, side: int, rng: np.random.Generator, rarest: float) -> object:
     return output, "rare" if side and rng.random() < rarest else "common"
 
 
-def _typed(output: Any, side: int, rng: np.random.Generator, rarest: float) -> Any:
+def _typed(output: object, side: int, rng: np.random.Generator, rarest: float) -> object:
     return [output, np.zeros(2, ("<f8", "<f4")[side])]
 
 
-def _key(output: Any, side: int, rng: np.random.Generator, rarest: float) -> Any:
+def _key(output: object, side: int, rng: np.random.Generator, rarest: float) -> object:
     return [output, _KEYS | {"key 579": side}]
 
 
-def _attribute(output: Any, side: int, rng: np.random.Generator, rarest: float) -> Any:
+def _attribute(output: object, side: int, rng: np.random.Generator, rarest: float) -> object:
     return _Holder(output, side)
 
 
@@ -113,7 +112,13 @@ def planted_in(
             for n_runs, without in ((n, SLOWEST), (min(4 * n, n_all), ())):
                 places = count(), count()
 
-                def run(side: int, places: Any = places, fault: Fault = fault, rng: Any = rng, often: float = often) -> Any:
+                def run(
+                    side: int,
+                    places: tuple[count[int], count[int]] = places,
+                    fault: Fault = fault,
+                    rng: np.random.Generator = rng,
+                    often: float = often,
+                ) -> object:
                     return fault((samples.data, samples.neighbor)[side][next(places[side])], side, rng, often)
 
                 with deadline.enforced():

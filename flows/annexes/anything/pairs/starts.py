@@ -17,7 +17,7 @@ from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from multiprocessing.connection import Connection
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 
@@ -70,7 +70,7 @@ class Starts(ABC):
 
         def finish() -> tuple[Samples, str]:
             outputs = answer()
-            made: tuple[list[Any], list[Any]] = ([], [])
+            made: tuple[list[object], list[object]] = ([], [])
             for side, output in zip(sides, outputs, strict=False):
                 if output is not None:
                     made[side].append(output)
@@ -85,7 +85,7 @@ class Starts(ABC):
 class Aside(Starts):
     """A process that never called the function; see `set_aside` and `started`."""
 
-    _function: Callable[..., Any]
+    _function: object
     _requests: Connection
     _wait: Callable[[], object]
 
@@ -135,7 +135,7 @@ class Anew(Starts):
         return answer
 
 
-def set_aside(function: Callable[..., Any]) -> Aside:
+def set_aside(function: Callable[..., object]) -> Aside:
     """Forks a process that waits, before anything is called."""
     ours, theirs = multiprocessing.Pipe()
     process = os.fork()
@@ -146,7 +146,7 @@ def set_aside(function: Callable[..., Any]) -> Aside:
     return Aside(function, ours, partial(os.waitpid, process, 0))
 
 
-def started(function: Callable[..., Any], command: list[str]) -> Aside:
+def started(function: object, command: list[str]) -> Aside:
     """Starts a small process, which loads the function once more: forks of a large one take long.
 
     Args:
@@ -183,4 +183,3 @@ def _difference(
                     f"({numbers[place]}): it keeps something between calls, or looks at how many runs are asked for"
                 )
     return ""
-

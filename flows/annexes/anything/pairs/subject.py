@@ -184,13 +184,13 @@ def on_tables(
     )  # fmt: skip
 
 
-def _many_runs(release: Callable[[int, int, int], Any], tables: Tables, guard: Guard, **seen: Any) -> Subject:
+def _many_runs(release: Callable[[int, int, int], object], tables: Tables, guard: Guard, **seen: Any) -> Subject:
     """Subject of many runs a call on either table."""
     caller = Caller(release, "seed", size="n_runs", batch=Batch.SIZE, guard=guard)
     return Subject(caller, 0, 1, _words(tables), "many runs a call", **seen)
 
 
-def _check_rounds(algorithm: Any) -> None:
+def _check_rounds(algorithm: Algorithm) -> None:
     conformance.check_members(algorithm)
     if getattr(algorithm, "episode_length", None) is not None:
         raise NoTables("pair: it plays episodes, and two given data sets are tables of rewards, (n_rounds, n_arms)")

@@ -11,7 +11,6 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy.special import logsumexp
@@ -115,7 +114,7 @@ def watch(
     if most_runs < 2 * _FIRST:
         raise ValueError(f"most_runs must be at least {2 * _FIRST}, got {most_runs!r}")
     coins, *drawn = (np.random.default_rng(child) for child in np.random.SeedSequence(seed, spawn_key=(11,)).spawn(3))
-    seen: tuple[list[Any], list[Any]] = ([], [])
+    seen: tuple[list[object], list[object]] = ([], [])
     generations: list[_Generation] = []
     begun, n, size, learned, wealth = time.monotonic(), 0, _FIRST, 0, 0.0
     while n < most_runs:
@@ -145,7 +144,7 @@ def _sum(generations: list[_Generation]) -> float:
     return float(logsumexp([*bet, -len(generations) * math.log(2)]))
 
 
-def _learned(seen: tuple[list[Any], list[Any]], stated: Guarantee, seed: int) -> _Generation:
+def _learned(seen: tuple[list[object], list[object]], stated: Guarantee, seed: int) -> _Generation:
     """A score taught on half of the runs so far; the other half chooses the learner, and teaches the bets its ratio."""
     half = len(seen[0]) // 2
     both = joined([side[:half] for side in seen])
@@ -163,7 +162,7 @@ def _learned(seen: tuple[list[Any], list[Any]], stated: Guarantee, seed: int) ->
     return _Generation(encoder, scorers[best], processes)
 
 
-def _table(encoder: Encoder, outputs: list[Any]) -> FloatArray:
+def _table(encoder: Encoder, outputs: list[object]) -> FloatArray:
     return encoder.table(joined([outputs]) if encoder.columns is None else outputs)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import product
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import yaml
 from pydantic import Field, ValidationError, model_validator
@@ -28,11 +28,11 @@ class Planned(Strict):
     role: Role = Field(description="`defect`: known to break its claim; `fixed`: after the fix; `search`: nothing is known.")
     packages: str = Field(description="Name of the set of packages that it runs in.")
     release: str = Field(description="Function of the program, of (data, seed, **parameters).")
-    parameters: dict[str, Any] = Field(default_factory=dict, description="Further arguments of the function.")
-    grid: dict[str, list[Any]] = Field(default_factory=dict, description="Parameter -> values, of which all are audited.")
+    parameters: dict[str, object] = Field(default_factory=dict, description="Further arguments of the function.")
+    grid: dict[str, list[object]] = Field(default_factory=dict, description="Parameter -> values, of which all are audited.")
     claim: str = Field(description="What is claimed; {NAME} stands for a parameter, and `stated` asks the library.")
-    data: Any = Field(description="A data set, as the program reads it.")
-    neighbor: Any = Field(description="Its neighbor.")
+    data: object = Field(description="A data set, as the program reads it.")
+    neighbor: object = Field(description="Its neighbor.")
     pair: str = Field(default="", description="How the two differ, in words.")
     runs: Count = Field(default=20_000, description="Runs on each side, at most.")
     seconds: Positive = Field(default=60.0, description="For all runs.")
