@@ -8,12 +8,13 @@ from typing import Any
 
 from bandana.algorithms.bandits.finite_arm.batch_bounds import batch_bound
 from bandana.algorithms.bandits.finite_arm.exp3 import adversarial_bound, exp3
-from bandana.algorithms.bandits.finite_arm.gaussian_batches import gaussian_imed, gaussian_klucb
 from bandana.algorithms.bandits.finite_arm.growing_batches import (
     PARTS,
     GrowingBatches,
     dp_imed,
     dp_klucb,
+    gaussian_imed,
+    gaussian_klucb,
 )
 from bandana.algorithms.bandits.finite_arm.thompson import dp_thompson, thompson
 from bandana.algorithms.entry import (

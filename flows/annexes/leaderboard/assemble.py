@@ -160,7 +160,6 @@ def _problem(
     able = [row for row in rows if row["mu_claimed"] is not None and measures[row["label"]][1].keeps(error)]
     for row in rows:
         row["is_on_front"] = row in able and not any(_dominates(other, row) for other in able)
-    entries = {name for cell in cells for name in (cell.entry.label, cell.entry.seed_name)}
     levels = sorted({mu for item in every_of(spec) for mu in item.mu or ()})
     trusts = dict.fromkeys(row["privacy_model"] for row in rows if row["role"] == "private")
     return {
@@ -182,14 +181,20 @@ def _problem(
         "lower_bounds": _lower_bounds([*measures.values()]),
         "best": [_best(able, measures, level, trust) for trust in trusts for level in levels],
         "missing": [cell.name for cell in cells if cell not in played],
-        "left_out": [
-            entry.label
-            for entry in catalog.known()
-            if aim_of(entry) is problem.aim
-            and set(spec.environment[0].played_as) & set(entry.plays_on)
-            and not entries & {entry.label, "" if entry.is_private else entry.seed_name}
-        ],
+        "left_out": _left_out(problem, cells),
     }
+
+
+def _left_out(problem: Problem, cells: Sequence[Cell]) -> list[str]:
+    """Entries of this kind of problem and aim that do not play."""
+    entries = {name for cell in cells for name in (cell.entry.label, cell.entry.seed_name)}
+    return [
+        entry.label
+        for entry in catalog.known()
+        if aim_of(entry) is problem.aim
+        and set(problem.spec.environment[0].played_as) & set(entry.plays_on)
+        and not entries & {entry.label, "" if entry.is_private else entry.seed_name}
+    ]
 
 
 def _row(

@@ -1,4 +1,4 @@
-"""A contest: which algorithm is best on a problem within a level of privacy, and whether any of them learned anything.
+"""A contest of algorithms on one problem within a level of privacy: the best of them, and whether any learned anything.
 
 Three rules make a ranking of a table of means:
 
@@ -76,7 +76,7 @@ def _are_shown_to_be_worse(losses: FloatArray) -> BoolArray:
 
 
 def p_values(differences: FloatArray) -> FloatArray:
-    """How likely so small differences would be if their mean were not below 0, by one-sided t-tests.
+    """P-values of the one-sided t-tests that the mean of the differences is not below 0.
 
     Of one replication nothing is shown: 1. Differences that are equal in all replications have no spread: they are taken
     as they stand.

@@ -12,9 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import bisect, minimize_scalar
 
-from bandana.algorithms.bandits.finite_arm import smoothed_numba
-from bandana.algorithms.bandits.finite_arm.gaussian_batches import gaussian_imed, gaussian_klucb
-from bandana.algorithms.bandits.finite_arm.growing_batches import PARTS, dp_imed
+from bandana.algorithms.bandits.finite_arm import batches_numba
+from bandana.algorithms.bandits.finite_arm.growing_batches import PARTS, dp_imed, gaussian_imed, gaussian_klucb
 from bandana.algorithms.environments.bandits import BernoulliArms
 from bandana.algorithms.environments.tables import RewardTable
 from bandana.algorithms.observers import ActionLog, RegretCurve
@@ -30,7 +29,7 @@ variances = st.floats(1e-3, 1e3)
 
 def surprise(p, q, v):
     """The kernel's divergence, without the place of its maximum."""
-    return smoothed_numba.smoothed_divergence(p, q, v)[0]
+    return batches_numba.smoothed_divergence(p, q, v)[0]
 
 
 def divergence(p, q, v):
@@ -107,9 +106,9 @@ def test_without_much_noise_it_is_that_of_kl_and_with_much_that_of_the_noise():
 @given(q=means, below=st.floats(0.0, 0.5), v=variances)
 def test_the_largest_mean_is_where_the_divergence_meets_the_budget(q, below, v):
     budget = surprise(q - below, q, v)
-    largest = smoothed_numba.largest_smoothed_mean(q - below, budget, v)
+    largest = batches_numba.largest_smoothed_mean(q - below, budget, v)
     assert largest == pytest.approx(q, abs=1e-6) or surprise(q - below, largest, v) == pytest.approx(budget, rel=1e-9)
-    assert smoothed_numba.largest_smoothed_mean(-1.0, 1e-9, 1.0) == 0.0, "no mean is within the budget"
+    assert batches_numba.largest_smoothed_mean(-1.0, 1e-9, 1.0) == 0.0, "no mean is within the budget"
 
 
 @builders
