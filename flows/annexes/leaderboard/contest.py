@@ -32,7 +32,7 @@ FAILURE = 0.05
 
 
 class Contest(NamedTuple):
-    """What a contest came to.
+    """Outcome of a contest.
 
     Attributes:
       first: label of the row of least mean.
