@@ -61,7 +61,7 @@ _READ = (
     ("Or", "The 95 % confidence set of the best: rows that are not shown to be worse than another one, by one-sided paired "
      "t-tests of all ordered pairs with Holm's method. All equally good best rows are in it with 95 % together."),
     ("Median, 90 %", "Of the replications: half of them, and nine of ten, do not exceed it. A few bad runs make a mean."),
-    ("As bad as uniform", "Share of replications that lost as much as uniform play on the same random numbers, or more."),
+    ("≥ uniform", "Share of replications that lost as much as uniform play on the same random numbers, or more."),
     ("Seconds", "Of one replication on one core, as played; compilation and a shared machine are in it."),
 )  # fmt: skip
 
@@ -245,14 +245,14 @@ def family_of(row: Row) -> str:
 
 def _table(problem: Problem) -> Block:
     measure = MEASURES[problem["measure"]]
-    columns: list[Column] = ["Row", "Trust", right("µ claimed", "claimed"), right("µ accounted", "accounted")]
+    columns: list[Column] = ["Row", "Front", "Trust", right("µ claimed", "claimed"), right("µ accounted", "accounted")]
     columns += [right("µ measured", "measured"), "Audit"]
-    titles = (measure.head, "Interval", "Median", "90 %", "As bad as uniform", f"{measure.head} / lower bound")
+    titles = (measure.head, "Interval", "Median, 90 %", "≥ uniform", f"{measure.head} / lower bound")
     columns += [right(title) for title in (*titles, *_more(problem), "Seconds")]
-    columns += ["Front"]
     rows = [
         [
             row["label"] + (" (own)" if row["is_own"] else ""),
+            badge("front", "good") if row["is_on_front"] else "",
             row["privacy_model"] if row["role"] != "reference" else "reference",
             number(row["mu_claimed"]),
             number(row["mu_accounted"]),
@@ -260,13 +260,11 @@ def _table(problem: Problem) -> Block:
             _verdict(row),
             number(float(row["mean"])),
             f"{number(float(row['low']))} to {number(float(row['high']))}",
-            number(row["median"]),
-            number(row["quantile_90"]),
+            NONE if row["median"] is None else f"{number(row['median'])}, {number(row['quantile_90'])}",
             number(row["no_better_than_uniform"]),
             number(row["over_lower_bound"]),
             *(tell(present(row["test"])) for tell in _more(problem).values()),
             number(row["seconds"]),
-            badge("front", "good") if row["is_on_front"] else "",
         ]
         for row in problem["rows"]
     ]
@@ -276,7 +274,7 @@ def _table(problem: Problem) -> Block:
         "rows that are not private.",
         columns,
         rows,
-        widths=[2.4, 0.9, 0.9, 1.0, 1.0, 1.1, 1.0, 1.7, 0.9, 0.9, 0.9, 1.0, *[1.0] * len(_more(problem)), 0.9, 0.7],
+        widths=[2.4, 0.7, 0.9, 0.9, 1.0, 1.0, 1.1, 1.0, 1.7, 1.3, 0.9, 1.0, *[1.0] * len(_more(problem)), 0.9],
     )
 
 
