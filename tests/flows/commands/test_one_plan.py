@@ -8,7 +8,10 @@ import pytest
 import bandana as library
 
 ARMS = {"kind": "bernoulli", "means": [0.8, 0.4]}
-QUICK = {"horizon": 60, "replications": 2, "block_size": 1, "audit__replays": 1000, "audit__examples": 2}
+QUICK = {
+    "horizon": 60, "replications": 2, "block_size": 1, "report": {"formats": ["html"]},
+    "audit__rounds": 8, "audit__replays": 1000, "audit__examples": 2,
+}  # fmt: skip
 
 
 @pytest.fixture
