@@ -87,7 +87,7 @@ class Forger:
         return self.listed(name, content).pages()
 
     def listed(self, name: str, content: bytes, numbers: str = "0" * 64) -> Forger:
-        """As `replace`, and leaves the pages as they were."""
+        """Puts another listed file in place of one, and leaves the pages as they were."""
         self.files[name] = content
 
         def listed(document: dict[str, Any]) -> None:
