@@ -14,7 +14,9 @@ import numpy as np
 from bandana.audits.contents import digest
 from bandana.audits.evidence import seal
 from bandana.audits.reporting import render_html, render_pdf
+from bandana.audits.reporting.figures import drawing
 from bandana.flows.annexes.compliance import verify
+from bandana.flows.annexes.compliance.evidence import recompute as recomputation
 from bandana.flows.annexes.compliance.evidence import replayed as replays
 from bandana.flows.annexes.compliance.evidence.bundle import REPORT, Bundle, archive_of, statement_of
 from bandana.flows.annexes.compliance.evidence.signature import PUBLIC_KEY, public_pem, sign
@@ -44,19 +46,28 @@ class Forger:
 
     def report(self, change: Callable[[dict[str, Any]], Any]) -> Forger:
         """Changes the report's document; page, PDF, spec and manifest follow where they can be made of it."""
+        return self.document(change).pages()
+
+    def document(self, change: Callable[[dict[str, Any]], Any]) -> Forger:
+        """Changes the report's document, and leaves its pages as they were."""
         document = json.loads(self.files[REPORT])
         change(document)
         self.files[REPORT] = (json.dumps(document, indent=1) + "\n").encode()
+        self.files["spec.yaml"] = str(document.get("spec")).encode()
+        for name in ("title", "suite", "kind"):
+            self.predicate[name] = document.get(name)
+        self.predicate["computed"] = document.get("created")
+        return self
+
+    def pages(self) -> Forger:
+        """Page and PDF made of the document, where they can be."""
+        document = json.loads(self.files[REPORT])
         for name, render in (("report.html", lambda found: render_html(found).encode()), ("report.pdf", render_pdf)):
             if name in self.files:
                 try:
                     self.files[name] = render(document)
                 except (ValueError, KeyError, TypeError, AttributeError):
                     del self.files[name]
-        self.files["spec.yaml"] = str(document.get("spec")).encode()
-        for name in ("title", "suite", "kind"):
-            self.predicate[name] = document.get(name)
-        self.predicate["computed"] = document.get("created")
         return self
 
     def described(self) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -66,13 +77,17 @@ class Forger:
         return json.loads(bytes(arrays.pop("description"))), arrays
 
     def audit(self, change: Callable[[dict[str, Any]], Any]) -> Forger:
-        """Changes the description of the evidence, and lists the new file in the report."""
+        """Changes the description of the evidence, and lists the new file in the report, whose pages are as they were."""
         description, arrays = self.described()
         change(description)
-        return self.replace(self.evidence, seal(description, arrays), digest(arrays, description))
+        return self.listed(self.evidence, seal(description, arrays), digest(arrays, description))
 
-    def replace(self, name: str, content: bytes, numbers: str = "0" * 64) -> Forger:
+    def replace(self, name: str, content: bytes) -> Forger:
         """Puts another listed file in place of one."""
+        return self.listed(name, content).pages()
+
+    def listed(self, name: str, content: bytes, numbers: str = "0" * 64) -> Forger:
+        """Puts another listed file in place of one, and leaves the pages as they were."""
         self.files[name] = content
 
         def listed(document: dict[str, Any]) -> None:
@@ -80,7 +95,7 @@ class Forger:
             next(file for file in files if file["path"] == name).update(sha256=sha256(content).hexdigest(), numbers=numbers)
             document["evidence"] = evidence_field(files)
 
-        return self.report(listed)
+        return self.document(listed)
 
     def packed(self, key: Any = None) -> bytes:
         """The bundle, signed if there is a key."""
@@ -120,8 +135,22 @@ def mutated(value: Any, rng: np.random.Generator) -> Any:
     return value[:-1] if value and rng.random() < 0.5 else f"{value}x"
 
 
+class StandIns(dict[str, str]):
+    """In place of each figure, the hash of what it shows: pages still differ where their figures would."""
+
+    def get(self, key: str, default: Any = None) -> str:
+        """A small figure of a key."""
+        size = 'width="200pt" height="20pt" viewBox="0 0 200 20"'
+        return f'<svg xmlns="http://www.w3.org/2000/svg" {size}><text y="10" font-size="3">{key}</text></svg>'
+
+
+def draw_nothing(patch: Any) -> None:
+    """Pages have stand-ins of their figures, see `StandIns`."""
+    patch.setattr(drawing, "DRAWN", StandIns())
+
+
 def remember(patch: Any) -> None:
-    """Searches and planted faults that were run once are remembered: forgeries of one audit share most of them."""
+    """Bounds, searches and planted faults that were run once are remembered: forgeries of one audit share most of them."""
     known: dict[Any, Any] = {}
 
     def kept(function: Callable[..., Any], key_of: Callable[..., Any]) -> Callable[..., Any]:
@@ -136,6 +165,10 @@ def remember(patch: Any) -> None:
     def of_request(asked: Any) -> Any:
         return repr(asked.trial.algorithm), str(asked.trial.claim), asked.effort, asked.failure
 
+    def of_bound(bound: Any, scores: Any) -> Any:
+        return bound.view, bound.method, repr(bound.parameters), bound.level, *(side.tobytes() for side in scores)
+
+    patch.setattr(recomputation, "recompute", kept(recomputation.recompute, of_bound))
     patch.setattr(replays, "try_control", kept(replays.try_control, lambda asked, fault: (of_request(asked), fault.name)))
     patch.setattr(verify, "rendered", kept(verify.rendered, lambda document, kind: (json.dumps(document), kind)))
     for search in (replays.Deterministic, replays.Noise):

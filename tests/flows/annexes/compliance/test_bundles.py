@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
+from forger import remember
 from scores_alone import NEED_THE_ALGORITHM, assert_partly_compared
 from small_spec import SMALL
 from typer.testing import CliRunner
@@ -33,6 +34,14 @@ from bandana.flows.folder.settings import DataFolder
 from bandana.flows.running import child
 
 AUDIT = {"rounds": 16, "replays": 4000, "examples": 5}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _remembering():
+    """What the first test of this module finds by running it again, the others find there."""
+    with pytest.MonkeyPatch.context() as patch:
+        remember(patch)
+        yield
 
 
 @pytest.fixture(scope="module")

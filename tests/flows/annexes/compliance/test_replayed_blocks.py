@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from forger import remember
 from scores_alone import assert_partly_compared, left_out
 from typer.testing import CliRunner
 from whole_catalog import audited
@@ -37,6 +38,14 @@ EXAMPLES = Path(__file__).parents[4] / "examples"
 LABEL = "block phases"
 EFFORT = Effort(replays=8_400, confidence=0.95, delta=1e-5, examples=10, seed=3)
 """Two blocks a side."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _remembering():
+    """What the first test of this module finds by running it again, the others find there."""
+    with pytest.MonkeyPatch.context() as patch:
+        remember(patch)
+        yield
 
 
 @pytest.fixture(scope="module")

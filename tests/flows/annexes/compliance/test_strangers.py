@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
-from forger import Forger, leaves, mutated, put, remember
+from forger import Forger, draw_nothing, leaves, mutated, put, remember
 from nightly import first
 from small_spec import SMALL
 from typer.testing import CliRunner
@@ -49,6 +49,7 @@ LABEL = "adar-ucb tight eps=1"
 def _remembering():
     patch = pytest.MonkeyPatch()
     remember(patch)
+    draw_nothing(patch)
     yield
     patch.undo()
 
@@ -264,7 +265,7 @@ def _consistent(forger):
             for kind in ("html", "json"):
                 forger.files[f"{stem}.{kind}"] = rendered(each, kind)
     except (ValueError, KeyError, TypeError, ArithmeticError):  # no such report can be made
-        return forger.packed()
+        return forger.pages().packed()
     forger.predicate["computed"] = again["created"]
     forger.predicate["audits"] = [
         {"label": each["label"], "claim": each["claim"]["statement"], "verdict": each["verdict"]} for each in again["audits"]

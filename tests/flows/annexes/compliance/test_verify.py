@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from forger import remember
 from scores_alone import NEED_THE_ALGORITHM, assert_partly_compared
 from typer.testing import CliRunner
 from whole_catalog import audited
@@ -35,6 +36,14 @@ from bandana.privacy_core import Interval, RenyiDP
 UNIT = Interval(0.0, 1.0)
 NEEDS_ITS_SPEC = "needs the experiment: --spec SPEC.yaml"
 FEW = Effort(replays=1000, confidence=0.95, delta=1e-5, examples=1, seed=11)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _remembering():
+    """What the first test of this module finds by running it again, the others find there."""
+    with pytest.MonkeyPatch.context() as patch:
+        remember(patch)
+        yield
 
 
 @pytest.fixture(scope="module")
