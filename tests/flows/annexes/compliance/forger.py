@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import io
 import json
+import pickle
 from collections.abc import Callable, Iterator, Mapping
 from hashlib import sha256
 from typing import Any
@@ -163,7 +164,8 @@ def remember(patch: Any) -> None:
         return once
 
     def of_request(asked: Any) -> Any:
-        return repr(asked.trial.algorithm), str(asked.trial.claim), asked.effort, asked.failure
+        data = sha256(pickle.dumps(asked.trial.table)).hexdigest()
+        return repr(asked.trial.algorithm), str(asked.trial.claim), data, asked.effort, asked.failure
 
     def of_bound(bound: Any, scores: Any) -> Any:
         return bound.view, bound.method, repr(bound.parameters), bound.level, *(side.tobytes() for side in scores)
