@@ -167,6 +167,17 @@ def optimistic_arms(total, size, arm, left, clock, beta, epsilon, low, width, ou
 
 
 @_kernel
+def _new_or_largest(total, size, low, width):  # type: ignore[no-untyped-def]
+    """The first arm without a batch, or -1 if all have one, and the largest mean of the others, moved into [0, 1]."""
+    largest = 0.0
+    for a in range(len(total)):
+        if size[a] == 0.0:
+            return a, largest
+        largest = max(largest, min((total[a] / size[a] - low) / width, 1.0))
+    return -1, largest
+
+
+@_kernel
 def least_divergent_arms(total, size, arm, left, epsilon, low, width, out):  # type: ignore[no-untyped-def]
     """out[r] = arm[r] in the middle of a batch, else the arm with the least size d_epsilon(p, max p) + log size.
 
@@ -177,12 +188,7 @@ def least_divergent_arms(total, size, arm, left, epsilon, low, width, out):  # t
         if left[r] > 0:
             out[r] = arm[r]
             continue
-        first, largest = -1, 0.0
-        for a in range(n_arms):
-            if size[r, a] == 0.0:
-                first = a
-                break
-            largest = max(largest, min((total[r, a] / size[r, a] - low) / width, 1.0))
+        first, largest = _new_or_largest(total[r], size[r], low, width)
         if first >= 0:
             out[r] = first
             continue
@@ -293,12 +299,7 @@ def smoothed_divergent_arms(total, size, noise, arm, left, variance, low, width,
         if left[r] > 0:
             out[r] = arm[r]
             continue
-        first, largest = -1, 0.0
-        for a in range(n_arms):
-            if size[r, a] == 0.0:
-                first = a
-                break
-            largest = max(largest, min((total[r, a] / size[r, a] - low) / width, 1.0))
+        first, largest = _new_or_largest(total[r], size[r], low, width)
         if first >= 0:
             out[r] = first
             continue
