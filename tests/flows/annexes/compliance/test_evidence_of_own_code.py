@@ -93,7 +93,7 @@ def test_evidence_of_an_algorithm_on_a_given_pair_is_compared(evidence_of, tmp_p
 
 @pytest.mark.parametrize(("name", "verdict"), [("play", "NOT REFUTED"), ("leaky", "FAIL")])
 def test_evidence_of_a_function_is_compared(evidence_of, name, verdict):
-    place = evidence_of(f"black_box.py:{name}", "--rounds", "16", claim="gdp(mu=1, relation=reward)", replays=3000)
+    place = evidence_of(f"black_box.py:{name}", "--rounds", "16", claim="gdp(mu=1, relation=reward)", replays=8000)
     assert_partly_compared(found := verify(place))
     assert found.verdict == verdict
 

@@ -1,9 +1,9 @@
 """A museum of releases: what an audit with default options must find in each file beside this one, and must not.
 
-Broken ones are audited at 95 % each, as by default. Honest ones are audited so that all their bounds hold together at 95 %:
-at 95 % each, one that meets its claim with equality would fail at one seed of twenty, and rightly so. How often that
-happens is measured over a thousand of them by `python -m benchmarks.false_alarms releases`. A witness proves each leak: an
-event of one side that the claim does not allow.
+All are audited at 95 %, as by default, but the honest one whose claim holds with equality in every event: at 95 % it fails
+at one seed of twenty, and rightly so, as `python -m benchmarks.false_alarms releases` measures. It is audited at what one
+bound of all honest ones has if they hold together at 95 %. A witness proves each leak: an event of one side that the claim
+does not allow.
 """
 
 from __future__ import annotations
@@ -37,7 +37,9 @@ QUICK = {
 BROKEN = [name for name, one in EXHIBITS.items() if one.is_broken]
 HONEST = [name for name in EXHIBITS if name not in BROKEN]
 TOGETHER = 1 - 0.05 / len(HONEST)
-"""The confidence of each honest one's bounds, so that all of them hold together at 95 % (union bound)."""
+"""The confidence of one honest release's bounds, if all of them hold together at 95 % (union bound)."""
+TIGHT = {"geometric"}
+"""Honest releases whose claim holds with equality in every event."""
 
 
 def marked(names):
@@ -92,6 +94,6 @@ def test_a_broken_release_fails(name):
 
 @pytest.mark.parametrize("name", marked(HONEST))
 def test_an_honest_release_does_not(name):
-    outcome = audited(name, confidence=TOGETHER)
+    outcome = audited(name, **({"confidence": TOGETHER} if name in TIGHT else {}))
     assert outcome.verdict == "NOT REFUTED", outcome.reasons
     assert all(control.is_caught for control in outcome.tried)
