@@ -10,7 +10,7 @@ from functools import cached_property
 from bandana.algorithms.claim import THE_OUTPUT
 from bandana.algorithms.entry import Claim
 from bandana.algorithms.protocol import FloatArray
-from bandana.audits.bounds import power
+from bandana.audits.bounds import methods, power
 from bandana.audits.claims import Quantity
 from bandana.audits.coverage import Coverage
 from bandana.audits.opening import opening, shown
@@ -22,6 +22,8 @@ from bandana.privacy_core import Guarantee
 
 _DEFAULT_DELTA = 1e-5
 _MOST_SHOWN = 3
+_NARROW = 0.02
+"""Share of a bound's failure probability at which a refutation that is not narrow holds too."""
 _SIMULATED, _TRIALS = 2048, 20
 """Runs and audits of the simulated power: few, which overstates the smallest fault, as a release is audited in seconds."""
 
@@ -94,6 +96,15 @@ class ReleaseOutcome:
     def is_refuted(self) -> bool:
         """True if a bound exceeds the claim."""
         return self.measured > self.limit
+
+    @cached_property
+    def is_narrow(self) -> bool:
+        """True if bounds refute the claim, and a little more confidence would not."""
+        return self.is_refuted and not any(
+            methods.bound(each.method, *self.scores[each.scores], _NARROW * each.level, **each.parameters)
+            > each.quantity.limit(self.stated)
+            for each in self.bounds
+        )
 
     @cached_property
     def reach(self) -> float:
