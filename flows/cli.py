@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib.metadata import version
+from typing import Annotated
 
 import typer
 
@@ -12,11 +14,27 @@ from bandana.flows.commands.audit import command as audits
 from bandana.flows.folder.settings import use_one_thread
 
 app = typer.Typer(
-    help="Private bandits that prove their privacy: benchmarks, audits and reports.",
+    help="Private bandits whose privacy is tested: benchmarks, audits and reports.",
     no_args_is_help=True,
     add_completion=True,
     pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+def _say_version(is_asked: bool) -> None:
+    if is_asked:
+        typer.echo(f"bandana {version('bandana')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    _: Annotated[bool, typer.Option("--version", callback=_say_version, is_eager=True, help="Show the version.")] = False,
+) -> None:
+    """Options of the command itself."""
+
+
 _COMMANDS: tuple[Callable[..., None], ...] = (
     suites.demo,
     suites.check,

@@ -15,6 +15,7 @@ from bandana.flows.texts.effort import Replays
 from bandana.flows.texts.fields import MOST_FEATURES, Count, Level, NoTruth, OneOrSeveral, Order, Positive, Share, Strict
 from bandana.flows.texts.mistakes import plain, shown
 from bandana.privacy_core import ZCDP, ApproxDP, Guarantee, PureDP, RenyiDP
+from bandana.privacy_core.checks import suggestion
 
 _MOST_OF = {"n_features": MOST_FEATURES}
 """Counts of which a table is made, and beyond which none could be."""
@@ -206,7 +207,8 @@ def _entries_of(given: Mapping[str, object]) -> list[Entry]:
 def _values(name: str, value: object, declared: Mapping[str, Parameter], algorithm: str) -> list[object]:
     if name not in declared:
         takes = f"its parameters are: {', '.join(declared)}" if declared else "it has none"
-        raise ValueError(f"{name}: unknown field; {name} is no parameter of {algorithm}; {takes}")
+        near = suggestion(name, (*AlgorithmSpec.model_fields, *declared)) or ";"
+        raise ValueError(f"{name}: unknown field{near} {name} is no parameter of {algorithm}; {takes}")
     try:
         several: Any = OneOrSeveral[type_of(declared[name])]  # type: ignore[misc]
         return list(TypeAdapter(several).validate_python(value))

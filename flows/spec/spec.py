@@ -309,7 +309,7 @@ def parse_spec(text: str, source: str, folder: Path) -> Spec:
     try:
         spec = Spec.model_validate(data, context={"folder": folder})
     except ValidationError as error:
-        raise SpecError(explain_all(error.errors(), tree, source)) from error
+        raise SpecError(explain_all(error.errors(), Spec, tree, source)) from error
     places = [
         item if (file := item.data_file) is None else item.with_file(folder / file).within(folder)
         for item in spec.environment

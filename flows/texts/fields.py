@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Annotated, TypeVar, get_args
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr, model_validator
+from pydantic.fields import FieldInfo
 
 from bandana.privacy_core.checks import LEAST_LEVEL, MOST_DELTA, MOST_LEVEL, number
 
@@ -119,6 +120,18 @@ def _kinds(annotation: object) -> Iterator[type]:
         yield annotation
     for part in get_args(annotation):
         yield from _kinds(part)
+
+
+def fields_at(model: type[BaseModel], place: Sequence[str | int]) -> dict[str, FieldInfo]:
+    """Fields that may stand at a place of a model, as pydantic writes it: with the tags of unions among its parts."""
+    models = [model]
+    for part in place:
+        kinds = [
+            kind for one in models if part in one.model_fields for kind in _kinds(one.model_fields[str(part)].annotation)
+        ]
+        tagged = [one for one in models if (kind := one.model_fields.get("kind")) and part in get_args(kind.annotation)]
+        models = [kind for kind in kinds if issubclass(kind, BaseModel)] or tagged or models
+    return {name: field for one in models for name, field in one.model_fields.items()}
 
 
 def ordered(model: T) -> T:

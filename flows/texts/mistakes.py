@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import difflib
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import yaml
 from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
+from bandana.flows.texts.fields import NAME, fields_at
 from bandana.privacy_core.checks import suggestion
 
 LONGEST_LINE = 200 - len("error: ")
@@ -18,7 +20,9 @@ _WORD = re.compile(r"'[^']*'|\"[^\"]*\"|\S+")
 _PLAINER = {
     "int_parsing": "must be a whole number", "int_from_float": "must be a whole number",
     "int_type": "must be a whole number", "int_parsing_size": "must be a smaller number",
-    "float_parsing": "must be a number", "float_type": "must be a number",
+    "float_parsing": "must be a number", "float_type": "must be a number", "string_type": "must be text",
+    "bool_parsing": "must be true or false", "bool_type": "must be true or false", "list_type": "must be a list",
+    "dict_type": "must be names with values, as in {name: value}",
 }  # fmt: skip
 """Pydantic's kind of mistake -> what the value must be, in place of how it was read."""
 
@@ -68,14 +72,14 @@ def shown(value: object) -> str:
         return "a number of thousands of digits"
 
 
-def explain_all(items: Sequence[ErrorDetails], tree: yaml.Node | None, source: str) -> str:
-    """Every mistake, a line each; the first twenty of very many."""
-    lines = [explain(item, tree, source) for item in items[:_MOST_MISTAKES]]
+def explain_all(items: Sequence[ErrorDetails], model: type[BaseModel], tree: yaml.Node | None, source: str) -> str:
+    """Every mistake in what should be such a model, a line each; the first twenty of very many."""
+    lines = [explain(item, model, tree, source) for item in items[:_MOST_MISTAKES]]
     more = len(items) - len(lines)
     return "\n".join([*lines, *([f"{source}: {more} more mistakes of this kind"] if more else [])])
 
 
-def explain(item: ErrorDetails, tree: yaml.Node | None, source: str) -> str:
+def explain(item: ErrorDetails, model: type[BaseModel], tree: yaml.Node | None, source: str) -> str:
     """One mistake: file, line, field, what is wrong, and the value."""
     node, line, path = tree, 1, ""
     message = plain(item)
@@ -103,10 +107,16 @@ def explain(item: ErrorDetails, tree: yaml.Node | None, source: str) -> str:
         name = item["ctx"]["discriminator"].strip("'")
         line = (_child(node, name) or (None, line))[1]
         return f"{source}:{line}: {field}.{name}: {_unknown_kind(item, name)}"
+    known = fields_at(model, item["loc"][:-1])
     if item["type"] == "missing":
-        return f"{source}:{line}: {field}: this field is required"
+        return f"{source}:{line}: {field}: this field is required{_meant(str(item['loc'][-1]), value, known)}"
     if item["type"] == "extra_forbidden":
-        return f"{source}:{line}: {field}: unknown field (value {shown(value)})"
+        near = nearest(item["loc"][-1], [*known], "`bandana schema`")
+        return f"{source}:{line}: {field}: unknown field (value {shown(value)}){near}"
+    if item["type"] in ("model_type", "model_attributes_type"):
+        required = [name for name, each in fields_at(model, item["loc"]).items() if each.is_required()]
+        example = f", such as `{required[0]}: {shown(value)}`" if required else f", got {shown(value)}"
+        return f"{source}:{line}: {field}: must be names with values{example}"
     is_nested = isinstance(value, dict | list | BaseModel)
     is_told = is_nested or (item["type"] == "value_error" and repr(value) in message)
     return f"{source}:{line}: {field}: {message}{'' if is_told else f', got {shown(value)}'}"
@@ -114,15 +124,28 @@ def explain(item: ErrorDetails, tree: yaml.Node | None, source: str) -> str:
 
 def unknown(what: str, name: object, options: Sequence[str], listing: str) -> str:
     """One line on a name that is none of the options: the nearest one, and all of few; `listing` shows all of many."""
+    return f"unknown {what} {shown(name)}{nearest(name, options, listing)}"
+
+
+def nearest(name: object, options: Sequence[str], listing: str) -> str:
+    """What follows a name that is none of the options: the nearest one, and all of few; `listing` shows all of many."""
     known = f"known are {', '.join(options)}"
     if len(known) > _MOST_SHOWN:
         known = f"{listing} shows all {len(options)}"
-    return f"unknown {what} {shown(name)}{suggestion(name, options) or ';'} {known}"
+    return f"{suggestion(name, options) or ';'} {known}"
+
+
+def _meant(missing: str, given: object, known: Collection[str]) -> str:
+    """What a missing field may have been meant by: `- adar-ucb:` for `- algorithm: adar-ucb`, or a name much like it."""
+    others = {str(key): value for key, value in given.items() if key not in known} if isinstance(given, Mapping) else {}
+    if close := difflib.get_close_matches(missing, others, n=1):
+        return f"; did you mean it by {close[0]!r}?"
+    return next((f"; write `{missing}: {key}` for `{key}:`" for key, value in others.items() if value is None), "")
 
 
 def _unknown_kind(item: ErrorDetails, name: str) -> str:
     """An environment whose kind is missing, or none of those known."""
-    if "expected_tags" not in item["ctx"]:
+    if "expected_tags" not in item["ctx"] or item["input"][name] is None:
         return "this field is required; `bandana schema` shows all kinds"
     options = re.findall(r"'([^']*)'", item["ctx"]["expected_tags"])
     return unknown(name, item["input"][name], options, "`bandana schema`")
@@ -131,6 +154,12 @@ def _unknown_kind(item: ErrorDetails, name: str) -> str:
 def plain(item: ErrorDetails) -> str:
     """The message of one of pydantic's mistakes in our words, without the value."""
     message = " ".join(item["msg"].removeprefix("Value error, ").split())
+    if item["type"] in ("too_short", "too_long"):
+        least, name = ("at least", "min_length") if item["type"] == "too_short" else ("at most", "max_length")
+        limit = item["ctx"][name]
+        message = f"must have {least} {limit} value{'s' * (limit != 1)}, got {item['ctx']['actual_length']}"
+    if item["type"] == "string_pattern_mismatch" and item["ctx"]["pattern"] == NAME:
+        message = "must be letters, digits, '.', '_' and '-', and begin with a letter or a digit"
     return _PLAINER.get(item["type"], message.replace("Input should be", "must be"))
 
 

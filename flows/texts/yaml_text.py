@@ -48,6 +48,8 @@ def read(text: str, source: str) -> tuple[yaml.Node, Any]:
         problem = getattr(error, "problem", None) or getattr(error, "reason", None) or error
         position = getattr(error, "position", None)
         n_line = mark.line + 1 if mark else text.count("\n", 0, position) + 1 if isinstance(position, int) else 1
+        if "\t" in (text.splitlines()[n_line - 1 : n_line] or [""])[0]:
+            problem = "a tab; indent with blanks"
         raise SpecError(f"{source}:{n_line}: not valid YAML: {shortened(' '.join(str(problem).split()))}") from error
     if tree is None:
         return yaml.ScalarNode(f"{_TAG}null", ""), None

@@ -126,7 +126,7 @@ def read(folder: Path, rows: Path | None = None, only: list[str] | None = None, 
     try:
         version = _Version.model_validate_json(_text(folder / VERSION))
     except ValidationError as error:
-        words = [explain(item, None, str(folder / VERSION)) for item in error.errors()]
+        words = [explain(item, _Version, None, str(folder / VERSION)) for item in error.errors()]
         raise SpecError("\n".join(words)) from error
     names = [path.stem for path in sorted(folder.glob("*.yaml"))]
     if missing := [name for name in version.problems if name not in names]:
@@ -261,7 +261,7 @@ def _own_rows(folder: Path, *, is_asked: bool) -> list[tuple[list[str], list[Jso
         except yaml.YAMLError as error:
             raise SpecError(f"{path}: not valid YAML: {error}") from error
         except ValidationError as error:
-            raise SpecError("\n".join(explain(item, tree, str(path)) for item in error.errors())) from error
+            raise SpecError("\n".join(explain(item, _Rows, tree, str(path)) for item in error.errors())) from error
         for i, item in enumerate(rows.algorithms):
             if "file" not in item:
                 raise SpecError(f"{path}: algorithms[{i}]: a row of your own names its code: file: mine.py:NAME")

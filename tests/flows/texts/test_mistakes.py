@@ -1,8 +1,10 @@
 """Refusals: each line names field, value and what to do, in at most 200 characters, and numbers are read in one way."""
 
+import re
 from pathlib import Path
 
 import pytest
+import yaml
 from small_spec import SMALL
 
 from bandana.audits.claims import ClaimError, parse
@@ -154,3 +156,17 @@ def test_a_table_with_too_many_rows_is_refused_before_its_values_are_read():
     with pytest.raises(SpecError, match=r"environment\.rows: t\.csv has 100 rows, got"):
         _table(rows, high=1e5, rows=[90, 101])
     assert _table(b"1,1\n" * 83, high=1e5).n_users == 83
+
+
+NATURAL = yaml.safe_load((Path(__file__).parent / "natural_mistakes.yaml").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("mistake", NATURAL, ids=lambda mistake: mistake["write"])
+def test_natural_mistakes_are_answered_in_plain_words(mistake):
+    said = _refusal(mistake["for"], mistake["write"])
+    assert re.sub(r"shows all \d+", "shows all", said) == mistake["says"]
+    assert not re.search(r"Input|valid (dictionary|list|string)|(List|String|Value) |instance of|NoneType|pydantic", said)
+
+
+def test_there_are_many_natural_mistakes():
+    assert len(NATURAL) >= 60

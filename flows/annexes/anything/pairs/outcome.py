@@ -23,7 +23,7 @@ from bandana.privacy_core import Guarantee
 _DEFAULT_DELTA = 1e-5
 _MOST_SHOWN = 3
 _NARROW = 0.02
-"""Share of a bound's failure probability at which a refutation that is not narrow holds too."""
+"""Share of a bound's failure probability at which a refutation holds too that is not narrow."""
 _SIMULATED, _TRIALS = 2048, 20
 """Runs and audits of the simulated power: few, which overstates the smallest fault, as a release is audited in seconds."""
 
@@ -45,6 +45,7 @@ class ReleaseOutcome:
       unread: what was not read of the outputs, in words.
       proofs: what a few runs showed against the claim, without statistics, in words.
       tried: faults planted in its outputs.
+      unsettled: a narrow refutation that could not be asked again, in words; empty if there is none.
       differs: how first calls differ from later ones, in words; empty if they do not.
       notes: what a reader should know of the runs.
       left_out: what the time did not suffice for, in words.
@@ -64,6 +65,7 @@ class ReleaseOutcome:
     n_values: int
     unread: tuple[str, ...] = ()
     proofs: tuple[str, ...] = ()
+    unsettled: str = ""
     differs: str = ""
     tried: tuple[TriedControl, ...] = ()
     notes: tuple[str, ...] = ()
@@ -98,13 +100,19 @@ class ReleaseOutcome:
         return self.measured > self.limit
 
     @cached_property
-    def is_narrow(self) -> bool:
-        """True if bounds refute the claim, and a little more confidence would not."""
-        return self.is_refuted and not any(
-            methods.bound(each.method, *self.scores[each.scores], _NARROW * each.level, **each.parameters)
-            > each.quantity.limit(self.stated)
-            for each in self.bounds
+    def stricter(self) -> ReleaseOutcome:
+        """The same outcome with a fiftieth of each bound's failure probability."""
+        levels = [_NARROW * each.level for each in self.bounds]
+        bounds = tuple(
+            replace(each, level=level, lower=methods.bound(each.method, *self.scores[each.scores], level, **each.parameters))
+            for each, level in zip(self.bounds, levels, strict=True)
         )
+        return replace(self, bounds=bounds)
+
+    @property
+    def is_narrow(self) -> bool:
+        """True if bounds refute the claim, and stricter ones would not."""
+        return self.is_refuted and not self.stricter.is_refuted
 
     @cached_property
     def reach(self) -> float:
@@ -139,7 +147,8 @@ class ReleaseOutcome:
         unread = (f"not all of an output was read: {words}" for words in _some(self.unread))
         missed = (control.missed(self.measured) for control in self.tried if not control.is_caught)
         untried = ("no planted fault was tried: allow more --seconds",) if self.left_out and not self.tried else ()
-        return (*((self.differs,) if self.differs else ()), *unread, *seeds, *missed, *untried)
+        words = tuple(words for words in (self.unsettled, self.differs) if words)
+        return (*words, *unread, *seeds, *missed, *untried)
 
     @property
     def _broken(self) -> tuple[str, ...]:

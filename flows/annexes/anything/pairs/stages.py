@@ -84,9 +84,11 @@ def audit_subject(
         return replace(outcome, notes=("the first runs decide; more would measure more", *outcome.notes))
     first, differs, more = _waited(calls, subject)
     notes = (*notes, *more)
+    unsettled = ""
     if first is not None:
         called = partial(_asked, starts, subject, effort.seed + _FRESH, deadline, MOST)
         outcome = _settled(first, lambda runs: bounded(runs, EARLY, _PARTS), lambda: _waited(called(), subject)[0])
+        unsettled = outcome.unsettled
         if outcome.is_refuted:
             return outcome
     samples, last = pilot, 1 - 2 * EARLY
@@ -97,7 +99,9 @@ def audit_subject(
     outcome = _settled(
         samples, lambda runs: bounded(runs, last, without=()), lambda: drawn(len(samples.data), effort.seed + _FRESH, 0)
     )
-    outcome = replace(outcome, differs=differs, coupling=subject.compare(effort.seed))
+    outcome = replace(
+        outcome, unsettled=outcome.unsettled or unsettled, differs=differs, coupling=subject.compare(effort.seed)
+    )
     if replace(outcome, left_out=()).verdict is not Verdict.NOT_REFUTED:  # planted faults change nothing
         return outcome
     (quick, missed), (slow, late) = planted(QUICK), others()
@@ -127,24 +131,24 @@ def _waited(
 def _settled(
     samples: Samples, bounded: Callable[[Samples], ReleaseOutcome], again: Callable[[], Samples | None]
 ) -> ReleaseOutcome:
-    """The outcome of samples; a narrow refutation stands only where as many fresh ones refute the claim too.
+    """The outcome of samples; a narrow refutation stands only where fresh ones refute the claim too, at least half as many.
 
     Else what the fresh ones show is the outcome. So bounds that refute an honest release with probability p at most do so
     with p^2, or with the small share of p at which a refutation is not narrow. What is stated holds at the confidence of one
     sample: fresh bounds are stated only where they do not exceed the claim and first ones did, so that they exceed the truth
-    only if the first ones did too.
+    only if the first ones did too. Without time for fresh samples nothing is decided, and stricter bounds are stated.
     """
     outcome = bounded(samples)
     if not outcome.is_narrow or outcome.proofs:
         return outcome
     fresh = again()
-    if fresh is None or fresh.is_cut:
-        return replace(outcome, notes=(*outcome.notes, "a narrow refutation: with more --seconds it is asked again"))
+    narrow = f"{outcome.quantity} >= {outcome.measured:.6g} at first, narrowly"
+    if fresh is None or 2 * len(fresh.data) < len(samples.data):
+        return replace(outcome.stricter, unsettled=f"{narrow}, and no time was left to ask again: allow more --seconds")
     repeated = bounded(fresh)
     if repeated.is_refuted:
-        return replace(outcome, notes=(*outcome.notes, "as many fresh runs refute the claim too"))
-    narrow = f"{outcome.quantity} >= {outcome.measured:.6g} at first, narrowly, which as many fresh runs did not repeat"
-    return replace(repeated, notes=(*repeated.notes, narrow))
+        return replace(outcome, notes=(*outcome.notes, "fresh runs refute the claim too"))
+    return replace(repeated, notes=(*repeated.notes, f"{narrow}, which fresh runs did not repeat"))
 
 
 def _both(first: Samples, rest: Samples) -> Samples:

@@ -91,7 +91,7 @@ def read(folder: Path) -> Case:
     except (OSError, yaml.YAMLError) as error:
         raise SpecError(f"{place}: cannot be read: {error}") from error
     except ValidationError as error:
-        raise SpecError(explain_all(error.errors(), yaml.compose(text), str(place))) from error
+        raise SpecError(explain_all(error.errors(), Case, yaml.compose(text), str(place))) from error
     if not (folder / PROGRAM).is_file():
         raise SpecError(f"{folder}: holds no {PROGRAM}")
     return case
