@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from inspect import signature
@@ -202,8 +202,6 @@ class Entry:
             if calibration is not None or privacy is not None:
                 reason = "brings its own claim" if self.stated else "is not private"
                 raise ValueError(f"{self.label} {reason}: it takes neither a calibration nor a privacy level")
-        elif calibration is None:
-            raise ValueError(f"calibration of {self.label} must be one of {', '.join(self.calibrations)}, got None")
         elif privacy is None:
             raise ValueError(f"{self.label} needs a privacy level")
         elif kind_of(privacy) != self.guarantee:
@@ -211,35 +209,30 @@ class Entry:
         filled = {name: item.check(parameters.get(name, item.default)) for name, item in self.parameters.items()}
         if FAILURE.name in filled:
             filled[FAILURE.name] = failure_of(filled[FAILURE.name], problem.known_horizon)  # type: ignore[arg-type]
-        if calibration is None or privacy is None:
+        if privacy is None:
             return Settings(problem, filled)
         name, parts = self.calibrated(calibration)
         return Settings(problem, filled, name, privacy, parts)
 
-    def calibrated(self, calibration: str | Mapping[str, str]) -> tuple[str, Mapping[str, str]]:
+    def calibrated(self, calibration: str | Mapping[str, str] | None) -> tuple[str, Mapping[str, str]]:
         """Name and parts of a calibration; a mixture of parts that is one of the entry's calibrations has its name.
 
         Raises:
           ValueError: the calibration, a part or its option is unknown, or a part is missing; the message names it.
         """
-        if isinstance(calibration, str):
-            if calibration not in self.calibrations:
-                raise ValueError(
-                    f"calibration of {self.label} must be one of {', '.join(self.calibrations)}, got {calibration!r}"
-                )
+        if calibration is None or isinstance(calibration, str):
+            if calibration is None or calibration not in self.calibrations:
+                raise ValueError(f"calibration of {self.label} {not_offered(self.calibrations, calibration)}")
             return calibration, self.parts.get(calibration, {})
-        options = self.part_options
-        if not options:
+        if not (options := self.part_options):
             raise ValueError(
                 f"calibrations of {self.label} cannot be taken apart; name one or more of: {', '.join(self.calibrations)}"
             )
         if wrong := [part for part in calibration if part not in options]:
             raise ValueError(f"calibrations of {self.label} have no part {wrong[0]!r}; the parts are: {', '.join(options)}")
         if missing := [part for part in options if part not in calibration]:
-            raise ValueError(
-                f"a mixed calibration of {self.label} needs all parts; {missing[0]!r} is missing, one of: "
-                f"{', '.join(options[missing[0]])}"
-            )
+            part, choice = missing[0], ", ".join(options[missing[0]])
+            raise ValueError(f"a mixed calibration of {self.label} needs all parts; {part!r} is missing, one of: {choice}")
         parts = {part: calibration[part] for part in options}
         for part, option in parts.items():
             if option not in options[part]:
@@ -282,18 +275,26 @@ _MOST_DELTA = 0.1
 _PURE_OF_UNIT_MU = 0.8069  # just below log(Phi(1/2) / Phi(-1/2)) = 0.80697
 
 
+_KINDS = {RenyiDP: "renyi", PureDP: "pure", ApproxDP: "approximate", ZCDP: "zcdp"}
+
+
 def kind_of(privacy: Guarantee) -> str:
     """Kind of a guarantee: renyi, pure, approximate or zcdp."""
-    match privacy:
-        case RenyiDP():
-            return "renyi"
-        case PureDP():
-            return "pure"
-        case ApproxDP():
-            return "approximate"
-        case ZCDP():
-            return "zcdp"
-    raise ValueError(f"privacy must be a RenyiDP, a PureDP, an ApproxDP or a ZCDP, got {privacy!r}")
+    if type(privacy) not in _KINDS:
+        raise ValueError(f"privacy must be a RenyiDP, a PureDP, an ApproxDP or a ZCDP, got {privacy!r}")
+    return _KINDS[type(privacy)]
+
+
+PRINTED, AS_KNOWN = "printed", "as-known"
+"""Calibrations with a paper's own constants: as its text prints them, or, where we could not read that, as code or other
+papers have them."""
+
+
+def not_offered(calibrations: Sequence[str], given: str | None) -> str:
+    """Rest of an error on a calibration that is none of the offered ones, with its name if it has another one."""
+    hint = ": we could not read what its paper prints, 'as-known' has what is known of it"
+    is_unread = given == PRINTED and AS_KNOWN in calibrations
+    return f"must be one of {', '.join(calibrations)}, got {given!r}{hint if is_unread else ''}"
 
 
 AZIZE_BASU = "Azize and Basu, Renyi Differentially Private Bandits"

@@ -30,7 +30,7 @@ def _seconds(algorithm: Algorithm, rounds: int, jump: bool = True) -> float:
 def measure() -> list[Result]:
     """UCB decides in every round, so that its first rounds cost as much as later ones."""
     algorithms = {
-        "DP-KLUCB": dp_klucb(N_ARMS, 1.0, UNIT, PARTS["printed"], 1.0),
+        "DP-KLUCB": dp_klucb(N_ARMS, 1.0, UNIT, PARTS["as-known"], 1.0),
         "DP-IMED": dp_imed(N_ARMS, 1.0, UNIT, PARTS["tight"], 1.0),
     }
     base = ucb(N_ARMS, 4.0, UNIT)

@@ -31,7 +31,7 @@ def measure() -> list[Result]:
     told = f"UCB-VI under joint DP, S = {N_STATES}, A = {N_ACTIONS}, H = {LENGTH}, K = {EPISODES}, in CPU time"
     found = []
     for name, promise, calibration in (
-        ("PUCB as printed", PureDP(1.0), "printed"),
+        ("PUCB as known", PureDP(1.0), "as-known"),
         ("tight, pure", PureDP(1.0), "tight"),
         ("tight, approximate", ApproxDP(1.0, 1e-5), "tight"),
     ):

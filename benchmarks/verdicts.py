@@ -30,7 +30,7 @@ class Verdict(BaseModel):
     says: str
     cells: list[str]
     against: str
-    """`printed` (the first calibration), `without noise`, a reference row, or the label of another cell."""
+    """`printed` or `as-known` (the first calibration), `without noise`, a reference row, or the label of another cell."""
     outcome: Outcome
     """`equal within 5 %`: the interval of the difference lies within 5 % of the other's regret, resolved or not."""
 
@@ -79,7 +79,7 @@ def _difference(benchmark: dict[str, Any], label: str, verdict: Verdict) -> tupl
     cells = {cell["label"]: cell for cell in benchmark["cells"]}
     if label not in cells:
         raise ValueError(f"{verdict.suite} has no cell {label!r}; it has: {', '.join(cells)}")
-    kind = {"printed": "calibration", "without noise": "noise"}.get(verdict.against, "reference")
+    kind = {"printed": "calibration", "as-known": "calibration", "without noise": "noise"}.get(verdict.against, "reference")
     for each in benchmark["comparisons"]:
         is_other = kind != "reference" or cells[each["other"]]["algorithm"] == verdict.against
         if each["cell"] == label and each["kind"] == kind and is_other:

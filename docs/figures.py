@@ -34,7 +34,7 @@ PAIRS = (
     ("renyi-linear", "adar-gope", ("printed", "tight")),
     ("renyi-contextual", "adar-oful", ("printed", "tight")),
     ("renyi-contextual", "linucb joint", ("printed", "tree", "tight")),
-    ("renyi-contextual", "linucb local", ("printed", "tight")),
+    ("renyi-contextual", "linucb local", ("as-known", "tight")),
 )
 _NORMAL_95 = 1.959963984540054
 Cell = dict[str, Any]

@@ -1,14 +1,15 @@
-r"""Printed constants of private value iteration on counts: Vietri and others (2020), Garcelon and others (2021).
+r"""Constants of private value iteration on counts: Vietri and others (2020), Garcelon and others (2021).
 
 A record is a user's whole episode of H steps; a neighbor replaces it. Three families of counters are released: visits
 n(h, s, a), transitions m(h, s, a, s') and sums of rewards r(h, s, a). Vietri and others give epsilon / (3 H) to each
 counter, as an episode enters H counters of each family. A *replaced* episode leaves H counters and enters H others: each
-family moves by 2 H in L1, all three by 6 H, and the printed noise keeps 2 epsilon. It is right for neighbors that add or
+family moves by 2 H in L1, all three by 6 H, and their noise keeps 2 epsilon. It is right for neighbors that add or
 remove an episode. Qiao and Wang (2023) count in the same way, for both trust models. Garcelon and others have 6 H, which
 is right.
 
 The texts were not at hand for a last check: the factor of the noise is derived above, and the constants of PUCB's bonus
-(`pucb_error`, `pucb_log`) are as remembered and shape the `printed` bonus alone. No promise of privacy depends on them.
+(`pucb_error`, `pucb_log`) are as remembered and shape its bonus alone. So the calibration is called `as-known`; no promise
+of privacy depends on it.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ def pucb_multiplier(epsilon: float, episodes: int) -> float:
 def pucb_error(epsilon: float, episodes: int, length: int, n_states: int, n_actions: int, failure: float) -> float:
     """E of PUCB, what bounds every counter's error: (6 / epsilon) H log((2 S A H + S^2 A H) / failure) log(K)^(5/2).
 
-    Printed with 3 in place of 6, for the printed noise.
+    With 3 in place of 6 for half the noise, which is the paper's.
 
     Args:
       epsilon: of the claim.

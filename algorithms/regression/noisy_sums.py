@@ -35,15 +35,17 @@ UP = 1 + 1e-12
 """Not below a printed deviation: rounded up by one part in 1e12."""
 _PARTS: Mapping[str, Mapping[str, str]] = {
     "printed": {"noise": "printed", "sum": "tree", "width": "printed"},
+    "as-known": {"noise": "as-known", "sum": "tree", "width": "printed"},
     "tree": {"noise": "tight", "sum": "tree", "width": "exact"},
     "tight": {"noise": "tight", "sum": "factorized", "width": "exact"},
 }
 
 
-def parts_of(calibration: str | Mapping[str, str], trust: TrustModel) -> Mapping[str, str]:
+def parts_of(calibration: str | Mapping[str, str], trust: TrustModel, paper: str = "printed") -> Mapping[str, str]:
     """Part -> option of a calibration by name; a mixture of parts is returned as it is.
 
-    `noise` is the budget that the printed noise spends, or the promise's; `sum` is a tree or a factorized sum, and there is
+    `paper` names the calibration with the paper's noise: `printed`, or `as-known` where its text could not be read.
+    `noise` is the budget that the paper's noise spends, or the promise's; `sum` is a tree or a factorized sum, and there is
     none where users noise their own messages; `width` counts on the printed bounds on the noise's norms, or on `quantiles`.
 
     Raises:
@@ -52,7 +54,7 @@ def parts_of(calibration: str | Mapping[str, str], trust: TrustModel) -> Mapping
     is_joint = one_of("trust", trust, (TrustModel.JOINT, TrustModel.LOCAL)) is TrustModel.JOINT
     if not isinstance(calibration, str):
         return calibration
-    parts = _PARTS[one_of("calibration", calibration, tuple(_PARTS) if is_joint else ("printed", "tight"))]
+    parts = _PARTS[one_of("calibration", calibration, (paper, "tree", "tight") if is_joint else (paper, "tight"))]
     return parts if is_joint else {part: option for part, option in parts.items() if part != "sum"}
 
 
@@ -119,10 +121,11 @@ def private_sums(
     """
     parts = parts_of(calibration, trust)
     in_tree = parts.get("sum", "tree") == "tree"  # messages are the leaves of a tree that nobody adds noise to
-    published = printed(promise, trust) if "printed" in parts.values() else None
-    if published is not None and in_tree and parts["noise"] == parts["width"]:
+    is_papers, is_printed = parts["noise"] != "tight", parts["width"] == "printed"
+    published = printed(promise, trust) if is_papers or is_printed else None
+    if published is not None and in_tree and is_papers and is_printed:
         return published
-    if published is not None and parts["noise"] == "printed":
+    if published is not None and is_papers:
         noise: JointGaussian = published.sums.mechanism  # type: ignore[attr-defined]
         noise = noise if in_tree else noise.scaled(1 / math.sqrt(Tree(horizon).n_nodes))
     else:

@@ -1,6 +1,6 @@
-"""Faults that only value iteration on counts can have: counters that are forgotten, doubled or exact, and the printed proof.
+"""Faults that only value iteration on counts can have: counters that are forgotten, doubled or exact, and PUCB's proof.
 
-The printed sensitivity counts what an episode enters and forgets what the one that it replaces leaves.
+Its sensitivity counts what an episode enters and forgets what the one that it replaces leaves.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def _made_for(change: Callable[[Host, float], float]) -> Plant:
 
 
 def _entered_alone(honest: Host, own: float) -> float:
-    """Noise counts the counters that an episode enters, not those that it leaves: as printed (2 epsilon, sqrt(2) mu0)."""
+    """Noise counts the counters that an episode enters, not those that it leaves: as PUCB has (2 epsilon, sqrt(2) mu0)."""
     return own / (2 if honest.sums.mechanism.norm == "L1" else math.sqrt(2))
 
 
@@ -91,8 +91,8 @@ class _KnownPairs(UCBVI):
 
 
 def _is_learning(honest: UCBVI) -> bool:
-    """True if decisions depend on what is released: the printed bonus hides all of it in few episodes."""
-    return honest.printed is None
+    """True if decisions depend on what is released: PUCB's bonus hides all of it in few episodes."""
+    return honest.published is None
 
 
 _SHARED: tuple[Control, ...] = (

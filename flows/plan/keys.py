@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from bandana.algorithms.entry import AS_KNOWN, PRINTED
 from bandana.flows.keys import identity
 from bandana.flows.keys.content import content_key
 from bandana.flows.keys.identity import MadeBy
@@ -23,7 +24,7 @@ def identity_of(cell: Cell) -> dict[str, object]:
     return {
         "algorithm": cell.entry.seed_name,
         "privacy_model": cell.entry.privacy_model,
-        "calibration": cell.settings.calibration,
+        "calibration": cell.settings.calibration and cell.settings.calibration.replace(AS_KNOWN, PRINTED),  # its first name
         "parameters": cell.entry.seed_parameters(cell.settings),
         "environment": cell.environment.facts(),
         "seed": cell.spec.seed,

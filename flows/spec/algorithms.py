@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
 from bandana.algorithms import catalog
-from bandana.algorithms.entry import Entry
+from bandana.algorithms.entry import AS_KNOWN, PRINTED, Entry, not_offered
 from bandana.algorithms.parameters import Kind, Parameter
 from bandana.flows.texts.effort import Replays
 from bandana.flows.texts.fields import MOST_FEATURES, Count, Level, NoTruth, OneOrSeveral, Order, Positive, Share, Strict
@@ -114,11 +114,9 @@ class AlgorithmSpec(Strict):
         offered = list(dict.fromkeys(name for entry in entries for name in entry.calibrations))
         for calibration in self.calibrations or ():
             if isinstance(calibration, str) and calibration not in offered:
-                raise ValueError(f"calibrations of {self.algorithm} must be among {', '.join(offered)}, got {calibration!r}")
+                raise ValueError(f"calibrations of {self.algorithm} {not_offered(offered, calibration)}")
         for entry in entries:
-            if entry.is_private and not self.calibrations_of(entry):
-                raise ValueError(f"calibrations of {entry.label} must be among {', '.join(entry.calibrations)}")
-            for wanted in self.calibrations_of(entry):
+            for wanted in self.calibrations_of(entry) or self.calibrations or ():
                 if wanted is not None:
                     entry.calibrated(wanted)
         return self
@@ -175,7 +173,8 @@ class AlgorithmSpec(Strict):
         if not entry.is_private or entry.stated:
             return [None]
         wanted = self.calibrations or list(entry.calibrations)
-        return [each for each in wanted if isinstance(each, dict) or each in entry.calibrations]
+        unread = {PRINTED} if AS_KNOWN in entry.calibrations and AS_KNOWN not in wanted else set()  # refused, not left out
+        return [each for each in wanted if isinstance(each, dict) or each in {*entry.calibrations, *unread}]
 
     def parameter_grid(self, entry: Entry) -> list[dict[str, object]]:
         """Every combination of the parameters that are given and that the entry takes."""

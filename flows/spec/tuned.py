@@ -91,7 +91,7 @@ def question(spec: Spec) -> str:
             del level["level"]
         if "rho" in level and level["rho"] is None:
             del level["rho"]
-    return content_key(facts)
+    return content_key(json.loads(json.dumps(facts).replace('"as-known"', '"printed"')))  # its first name
 
 
 def read(place: Path, spec: Spec) -> dict[str, float]:
@@ -116,7 +116,7 @@ def read(place: Path, spec: Spec) -> dict[str, float]:
         raise SpecError(f"tuning: {place} cannot be read: {error}") from error
     if tuned.question != question(spec):
         raise SpecError(f"tuning: {place} was chosen for another environment, horizon or algorithms: {again} again")
-    return tuned.chosen
+    return {cell.replace("printed", "as-known"): value for cell, value in tuned.chosen.items()} | tuned.chosen  # first names
 
 
 def text_of(tuned: Tuned) -> str:

@@ -87,6 +87,9 @@ REFUSED = [
     ("adar-ucb", ARMS, ("tight",), {}, "adar-ucb needs a privacy level"),
     ("adar-ucb", ARMS, ("tight", PureDP(1.0)), {}, "adar-ucb promises renyi privacy, got 1-DP"),
     ("dp-se", ARMS, ("printed", RenyiDP(2.0, 1.0)), {}, "dp-se promises pure privacy, got (2, 1)-RDP"),
+    ("dp-bai", ARMS, ("printed", PureDP(1.0)), {},
+     "calibration of dp-bai must be one of as-known, tight, got 'printed': we could not read what its paper"),
+    ("dp-bai", ARMS, ("loose", PureDP(1.0)), {}, "must be one of as-known, tight, got 'loose'"),
     ("linucb local", VECTORS, ("tight", PureDP(1.0)), {}, "linucb local promises approximate privacy, got 1-DP"),
     ("adar-ucb", ARMS, ("tight", GaussianDP(1.0)), {}, "must be a RenyiDP, a PureDP, an ApproxDP or a ZCDP, got"),
 ]

@@ -16,7 +16,7 @@ from bandana.algorithms.bandits.best_arm.top_two import (
     top_two,
     transport_top_two,
 )
-from bandana.algorithms.entry import Entry, Form, Settings, built_by, of_rewards
+from bandana.algorithms.entry import AS_KNOWN, Entry, Form, Settings, built_by, of_rewards
 from bandana.algorithms.parameters import Kind, Parameter, declared
 from bandana.algorithms.problem import FINITE
 
@@ -80,7 +80,7 @@ def _fixed_budget(build: Callable[..., Halving], form: Form) -> Entry:
 _of_time = partial(of_rewards, whose="all actions, the recommendation and the stopping time")
 _of_arm = partial(of_rewards, whose="all actions and the recommendation")
 _LEMMA = "one-touch lemma, as for AdaR-UCB's Theorem 4"
-_BOTH = ("printed", "tight")
+_BOTH = (AS_KNOWN, "tight")
 _BAI = f"{_CHEN}, DP-BAI, on arms without features"
 ENTRIES = (
     _confidence("adap-tt", top_two, Form(f"{_JOURDAN}, in growing episodes")),

@@ -16,7 +16,7 @@ from bandana.algorithms.bandits.best_arm.top_two import FOREVER, InEpisodes, Sen
 from bandana.algorithms.decision import Decision
 from bandana.algorithms.protocol import BoolArray, FloatArray, IntArray
 from bandana.privacy_core import Exact, Interval, PhaseSum
-from bandana.privacy_core.checks import at_least
+from bandana.privacy_core.checks import at_least, one_of
 
 _TILTS = np.geomspace(1e-2, 1e7, 1050)
 
@@ -186,10 +186,9 @@ def dp_bai(n_arms: int, epsilon: float, reward_range: Interval, budget: int, cal
       epsilon: above 0.
       reward_range: declared range of a reward.
       budget: rounds that the test may take.
-      calibration: `printed` or `tight`; their noise is the same, and meets the claim exactly.
+      calibration: `as-known` or `tight`; their noise is the same, and meets the claim exactly.
     """
-    if calibration not in ("printed", "tight"):
-        raise ValueError(f"calibration must be 'printed' or 'tight', got {calibration!r}")
+    one_of("calibration", calibration, ("as-known", "tight"))
     return Halving(n_arms, reward_range, PhaseSum(laplace(epsilon, reward_range)), budget, calibration == "tight")
 
 

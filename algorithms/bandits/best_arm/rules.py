@@ -122,7 +122,7 @@ class DifferenceRules(Rules):
     In units of the range's width, the mean of an episode of n rewards has variance proxy v = 1 / (4n) + s^2 / n^2, s^2 the
     variance of the noise on the sum.
 
-    Not `pools`, as printed: the last episode alone counts; with n and n' the lengths of two arms' last episodes, b the
+    Not `pools`, as known: the last episode alone counts; with n and n' the lengths of two arms' last episodes, b the
     Laplace scale, k the larger number of episodes, the threshold is sqrt(2 (1/n + 1/n') c),
 
         c = 2 C(log((K - 1) z^2 k1^2 k2^2 / error) / 2) + 2 log(4 + log n) + 2 log(4 + log n')
@@ -141,7 +141,7 @@ class DifferenceRules(Rules):
     depend on when it is pulled, and lengths do not depend on data: so for each pair (k1, k2) and each wrong arm the
     difference of estimates minus that of means is one fixed sum of independent variables. Hoeffding's lemma and the noise's
     own moments give Chernoff's bound: it exceeds the threshold with probability at most the share of `error` in the
-    logarithm, and there are at most k_max^2 pairs. As printed: noise is at most b log(2 K z k^2 / error) / n in all episodes
+    logarithm, and there are at most k_max^2 pairs. As known: noise is at most b log(2 K z k^2 / error) / n in all episodes
     of all arms but for error / 2, and then half of the squared difference is at most its squared noiseless part plus the
     squares of the noise, over 1/n + 1/n' the last term of c. The noiseless part, squared, over 1/n + 1/n', exceeds the rest
     of c with probability at most e^-2(rest of c), by Hoeffding: far below error / 2 in sum, as 2 (rest of c) is more than
@@ -150,7 +150,7 @@ class DifferenceRules(Rules):
     whose first logarithm has z k^2 with one k, where z^2 k1^2 k2^2 is what pays for both arms' numbers of episodes.
 
     The leader is the arm B with the largest estimate plus bonus, the challenger the arm with the smallest (mean_B -
-    mean_a)_+ / sqrt(spread_B + spread_a). As printed, after t rounds the bonus is sqrt(log t / (2 n)) + b log t / n, and the
+    mean_a)_+ / sqrt(spread_B + spread_a). As known, after t rounds the bonus is sqrt(log t / (2 n)) + b log t / n, and the
     spread 1 / N, N an arm's pulls; pooled, they are sqrt(4 v log t) and v, with v the estimate's variance proxy. (log t is
     that of the authors' public code. With the arm's own number of episodes in its place an arm whose first estimate the
     noise makes very small is never pulled again where two others are equally good.)
@@ -228,7 +228,7 @@ def _tables(rules: DifferenceRules) -> Tables:
         bonus, threshold = np.stack([np.sqrt(4 * spread), np.zeros_like(n)], axis=1), _pooled(rules, n, shares)
     else:
         shares, spread, b = np.ones_like(n), 1 / np.cumsum(n), rules.noise.scale / rules.width
-        bonus, threshold = np.stack([np.sqrt(1 / (2 * n)), b / n], axis=1), _printed(rules, n, k, b)
+        bonus, threshold = np.stack([np.sqrt(1 / (2 * n)), b / n], axis=1), _as_known(rules, n, k, b)
     return Tables(Episodes(lengths, shares), bonus, spread, rules.scale * threshold)
 
 
@@ -243,7 +243,7 @@ def _pooled(rules: DifferenceRules, n: FloatArray, shares: FloatArray) -> FloatA
     return np.array([((rules.level + exponents + own) / _TILTS).min(axis=1) for own in exponents])
 
 
-def _printed(rules: DifferenceRules, n: FloatArray, k: FloatArray, b: float) -> FloatArray:
+def _as_known(rules: DifferenceRules, n: FloatArray, k: FloatArray, b: float) -> FloatArray:
     z, arms = math.pi**2 / 6, rules.n_actions
     half = (math.log((arms - 1) * z**2 / rules.error) + 2 * np.log(k[:, None] * k)) / 2
     each = 2 * np.log(4 + np.log(n))

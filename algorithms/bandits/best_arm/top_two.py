@@ -19,7 +19,7 @@ from bandana.algorithms.bandits.best_arm.transport import TransportRules
 from bandana.algorithms.decision import Decision
 from bandana.algorithms.protocol import FloatArray, IntArray, Record
 from bandana.privacy_core import Exact, Gaussian, Interval, Laplace, Ledger, Mechanism, OpenPhase, PhaseSum, Relation
-from bandana.privacy_core.checks import positive, probability
+from bandana.privacy_core.checks import one_of, positive, probability
 
 FOREVER = np.iinfo(np.int64).max // 4
 """Rounds that are left once a test has stopped."""
@@ -236,11 +236,10 @@ def adap_tt(
       error: the largest probability of a wrong recommendation, delta in the paper.
       reward_range: declared range of a reward.
       horizon: rounds after which a run ends, stopped or not.
-      calibration: `printed` or `tight`; their noise is the same, and meets the claim exactly.
+      calibration: `as-known` or `tight`; their noise is the same, and meets the claim exactly.
       **more: `growth`, `sampling`, `share` and `beta_scale`, see `TopTwo` and `rules.Rules`.
     """
-    if calibration not in ("printed", "tight"):
-        raise ValueError(f"calibration must be 'printed' or 'tight', got {calibration!r}")
+    one_of("calibration", calibration, ("as-known", "tight"))
     pools = calibration == "tight"
     mechanism = laplace(epsilon, reward_range)
     return _test(

@@ -13,6 +13,7 @@ from bandana.algorithms.bandits.contextual.lin_ucb import LinUCB, LinUCBSettings
 from bandana.algorithms.bandits.contextual.logistic_ucb import LOGISTIC
 from bandana.algorithms.bandits.contextual.oful import PARTS, adar_oful, oful
 from bandana.algorithms.entry import (
+    AS_KNOWN,
     AZIZE_BASU,
     Bound,
     Entry,
@@ -107,7 +108,7 @@ _LIN_UCB = (
         "the actions of all other users", "privacy theorem of Algorithm 2",
     ),
     Form(
-        _ZHENG, _ZHENG, TrustModel.LOCAL, "approximate", ("printed", "tight"),
+        _ZHENG, _ZHENG, TrustModel.LOCAL, "approximate", (AS_KNOWN, "tight"),
         "(epsilon, delta)-local DP of a user's messages, replace one record (contexts and rewards)",
         "a user's messages", "privacy theorem of contextual linear bandits",
     ),
@@ -118,7 +119,7 @@ def _lin_ucb_entry(form: Form) -> Entry:
     build = built_by(LinUCBSettings, trust=form.trust)
     shape: dict[str, Any] = {}
     if form.trust is not None:
-        parts = {calibration: parts_of(calibration, form.trust) for calibration in form.calibrations}
+        parts = {name: parts_of(name, form.trust, form.calibrations[0]) for name in form.calibrations}
         shape = {"audit_shape": _AUDIT_SHAPE, "parts": parts}
     return form.entry(
         "linucb", "bandits/contextual", in_epochs(build), _RECORD, plays_on=(CONTEXTUAL,), parameters=_WIDTH,

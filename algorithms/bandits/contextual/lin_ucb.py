@@ -25,6 +25,7 @@ from bandana.algorithms.protocol import DecidesEachRecord, FloatArray, IntArray,
 from bandana.algorithms.regression.noisy_sums import (
     NoisySums,
     exact_sums,
+    parts_of,
     printed_messages,
     printed_tree,
     private_sums,
@@ -290,11 +291,11 @@ class LinUCBSettings:
               ceil(log2 T) levels, noise (Z + Z^T)/sqrt 2 a node with Z of variance sigma^2 = 16 m (1 + Y^2)^2
               ln(4/delta)^2 / epsilon^2; norms and shift as in `printed_tree`. The entry y^2, which nothing uses, is not
               released; that costs and adds nothing.
-            `printed`, local: every entry of the symmetric matrix, and of the vector, gets noise of deviation sigma = 4
-              sqrt(2 ln(1.25/delta)) / epsilon; norms and shift as in `printed_messages`. This is the formula that the
-              authors' public code states; the code itself leaves out the sqrt 2, and has less noise by that factor. It is
-              made for |y| <= 1. We keep the width of `LinUCB`: theirs, with a factor d log T on the noise, has no use at
-              any T in reach.
+            `as-known`, local: every entry of the symmetric matrix, and of the vector, gets noise of deviation sigma = 4
+              sqrt(2 ln(1.25/delta)) / epsilon; norms and shift as in `printed_messages`. We could not read the text; this
+              is the formula that the authors' public code states. The code itself leaves out the sqrt 2, and has less
+              noise by that factor. It is made for |y| <= 1. We keep the width of `LinUCB`: theirs, with a factor d log T
+              on the noise, has no use at any T in reach.
             `tree`, joint alone: the same tree, calibrated exactly, and sharper quantiles.
             `tight`: a factorized sum in place of the tree, one event a record and a fraction of the noise; or GOE noise at
               the exact budget of the joint message.
@@ -303,7 +304,8 @@ class LinUCBSettings:
         Raises:
           ValueError: an argument or a setting out of its range; the message names it.
         """
-        return self._built(private_sums(promise, trust, calibration, self._printed, *self._shape))
+        parts = parts_of(calibration, trust, "as-known" if trust is TrustModel.LOCAL else "printed")
+        return self._built(private_sums(promise, trust, parts, self._published, *self._shape))
 
     @property
     def _half(self) -> float:
@@ -317,14 +319,14 @@ class LinUCBSettings:
     def _shape(self) -> tuple[int, int, float, float]:
         return self.dimension, self.horizon, self._half, self._failure
 
-    def _printed(self, promise: ApproxDP, trust: TrustModel) -> NoisySums:
+    def _published(self, promise: ApproxDP, trust: TrustModel) -> NoisySums:
         epsilon, delta = promise.epsilon, promise.delta
         if trust is TrustModel.JOINT:
             m = 1 + math.ceil(math.log2(self.horizon))
             sigma = 4 * math.sqrt(m) * (1 + self._half**2) * math.log(4 / delta) / epsilon
             return printed_tree(sigma, *self._shape)
         if self._half > 1:
-            raise ValueError(f"printed is made for a range of width 2 at most, got {self.reward_range}: use 'tight'")
+            raise ValueError(f"as-known is made for a range of width 2 at most, got {self.reward_range}: use 'tight'")
         return printed_messages(4 * math.sqrt(2 * math.log(1.25 / delta)) / epsilon, 1.0, *self._shape)
 
     def _built(self, noisy: NoisySums) -> LinUCB:

@@ -18,6 +18,7 @@ from bandana.algorithms.bandits.finite_arm.growing_batches import (
 )
 from bandana.algorithms.bandits.finite_arm.thompson import dp_thompson, thompson
 from bandana.algorithms.entry import (
+    AS_KNOWN,
     Bound,
     Entry,
     Form,
@@ -37,15 +38,15 @@ _GROWTH = Parameter("growth", "Rounds of a batch, over those of its arm before; 
 
 def _estimator(settings: Settings) -> Mapping[str, str]:
     """Options of the calibration; those of the twin do not matter."""
-    return settings.parts or PARTS["printed"]
+    return settings.parts or PARTS[AS_KNOWN]
 
 
-def _as_printed(_settings: Settings) -> Mapping[str, str]:
-    """Options of the printed calibration, the only one."""
-    return PARTS["printed"]
+def _as_known(_settings: Settings) -> Mapping[str, str]:
+    """Options of the calibration `as-known`, the only one."""
+    return PARTS[AS_KNOWN]
 
 
-_dp_klucb = built_by(dp_klucb, parts=_as_printed)
+_dp_klucb = built_by(dp_klucb, parts=_as_known)
 _dp_imed = built_by(dp_imed, parts=_estimator)
 
 
@@ -85,9 +86,9 @@ _GAUSSIAN = partial(
 _gaussian = partial(Form.entry, family="bandits/finite_arm", probes=first_user_and_first_choice)
 INDICES = (
     _klucb(_TWIN("Garivier and Cappe (2011), The KL-UCB algorithm for bounded stochastic bandits, in batches"), _BETA),
-    _klucb(_PURE(f"{_SOURCE}, DP-KLUCB and Proposition 2", calibrations=("printed",)), _BETA),
+    _klucb(_PURE(f"{_SOURCE}, DP-KLUCB and Proposition 2", calibrations=(AS_KNOWN,)), _BETA),
     _imed(_TWIN("Honda and Takemura (2015), Non-asymptotic analysis of a new bandit algorithm, IMED, in batches")),
-    _imed(_PURE(f"{_SOURCE}, DP-IMED and Proposition 2", calibrations=("printed", "tight"))),
+    _imed(_PURE(f"{_SOURCE}, DP-IMED and Proposition 2", calibrations=(AS_KNOWN, "tight"))),
     _gaussian(
         _GAUSSIAN(f"after {_SOURCE}, DP-KLUCB, with Gaussian noise"), name="dp-klucb", build=built_by(gaussian_klucb),
         parameters=declared(_BETA, _GROWTH),

@@ -30,6 +30,7 @@ from bandana.algorithms.bandits.finite_arm.regret_bounds import (
 from bandana.algorithms.bandits.finite_arm.successive_elimination import SuccessiveElimination, dp_se, successive_elimination
 from bandana.algorithms.bandits.finite_arm.tree_ucb import dp_ucb
 from bandana.algorithms.entry import (
+    AS_KNOWN,
     AZIZE_BASU,
     Bound,
     Form,
@@ -199,8 +200,9 @@ ENTRIES = (
     ),
     _in_episodes_without_noise(name="adac-ucb"),
     _on_sums(
-        of_rewards(f"{_ADAC}, AdaC-UCB", "zcdp", "the privacy theorem of AdaC-UCB", _ADAC, _BOTH),
-        name="adac-ucb", build=built_by(adac_ucb), parts=PARTS, bound=_theorem_5_at_rho,
+        of_rewards(f"{_ADAC}, AdaC-UCB", "zcdp", "the privacy theorem of AdaC-UCB", _ADAC, (AS_KNOWN, "tight")),
+        name="adac-ucb", build=built_by(adac_ucb), parts={AS_KNOWN: PARTS["printed"], "tight": PARTS["tight"]},
+        bound=_theorem_5_at_rho,
     ),
     _in_episodes_without_noise(name="adap-ucb"),
     _on_sums(

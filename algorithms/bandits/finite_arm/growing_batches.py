@@ -70,7 +70,7 @@ class GrowingBatches:
 
     Departures from the paper, the second in the parts of the calibrations, `PARTS`:
       Batches have ceil(growth n) rounds; the paper's own rounding we do not know.
-      `estimator`: the plain `sum` of all batches, as printed, or batches `weighted` inversely to the variance of their
+      `estimator`: the plain `sum` of all batches, as known, or batches `weighted` inversely to the variance of their
         means, the last one with weight 1. N is then the weighted number of rewards. It is post-processing, and spares small
         epsilons the noise of many short batches.
     Rewards of another range are brought to [0, 1].
@@ -273,7 +273,7 @@ class GaussianIMED(GaussianBatches):
         )  # fmt: skip
 
 
-PARTS = {"printed": {"estimator": "sum"}, "tight": {"estimator": "weighted"}}
+PARTS = {"as-known": {"estimator": "sum"}, "tight": {"estimator": "weighted"}}
 """Calibration of DP-KLUCB and of DP-IMED -> its part, see `GrowingBatches`; the noise is exact in both."""
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from bandana.algorithms.entry import Form, RegretBound, Settings, built_by
+from bandana.algorithms.entry import AS_KNOWN, Form, RegretBound, Settings, built_by
 from bandana.algorithms.parameters import BETA_SCALE, FAILURE, Kind, Parameter, declared
 from bandana.algorithms.problem import LINEAR_MDP, MIXTURE
 from bandana.algorithms.protocol import FloatArray, IntArray
@@ -74,7 +74,7 @@ _FORMS = (
         "derived here, after their central privatizer",
     ),
     Form(
-        f"{_VIETRI}, PUCB", _VIETRI, TrustModel.JOINT, "pure", ("printed", "tight"),
+        f"{_VIETRI}, PUCB", _VIETRI, TrustModel.JOINT, "pure", (AS_KNOWN, "tight"),
         f"epsilon-joint DP: {_OTHERS}, replace one episode", _OTHERS, "the theorem on PUCB's privacy, with twice its noise",
     ),
     Form(
@@ -83,7 +83,7 @@ _FORMS = (
         "derived here, after LDP-OBI",
     ),
     Form(
-        f"{_GARCELON}, LDP-OBI", _GARCELON, TrustModel.LOCAL, "pure", ("printed", "tight"),
+        f"{_GARCELON}, LDP-OBI", _GARCELON, TrustModel.LOCAL, "pure", (AS_KNOWN, "tight"),
         f"epsilon-local DP: {_MESSAGES}, replace one episode", _MESSAGES, "the theorem on LDP-OBI's privacy",
     ),
 )  # fmt: skip

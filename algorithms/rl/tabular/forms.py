@@ -1,21 +1,21 @@
-r"""UCB-VI in all its forms: without noise, jointly and locally private; as printed, and with the least noise.
+r"""UCB-VI in all its forms: without noise, jointly and locally private; as known from the papers, and with the least noise.
 
 What is released, and with which noise:
 
-  joint, pure, printed         PUCB. Visits, transitions and rewards apart, Laplace noise on the nodes of a binary tree,
+  joint, pure, as-known        PUCB. Visits, transitions and rewards apart, Laplace noise on the nodes of a binary tree,
                                and its bonus: as a rule it exceeds H for any K in reach, so that the policy explores and
-                               never uses what it learned. The noise is twice the printed one, which is right for
+                               never uses what it learned. The noise is twice the paper's, which is right for
                                neighbors that add or remove an episode (`bandana.algorithms.papers.tabular_rl`).
   joint, pure, tight           Rows without visits, rewards less 1/2: half of that sensitivity, 3 H in L1; the nodes of a
                                tree over looks; and what `UCBVI` proves.
   joint, approximate, tight    One release for all counters of all steps, Gaussian noise at sqrt(3 H) in L2, visits with
                                twice the noise at no cost, on a factorized sum: one event, for any number of looks.
-  local, pure, printed         LDP-OBI's message: the three families, Laplace noise of scale 6 H / epsilon on every entry.
+  local, pure, as-known        LDP-OBI's message: the three families, Laplace noise of scale 6 H / epsilon on every entry.
   local, pure and approximate, tight   The rows above, noised by each user at 3 H in L1, or sqrt(3 H) in L2.
 
 Departures from the papers. The policy is planned after batches of users, floor(sqrt K) as a rule: PUCB and LDP-OBI plan
 after every episode, `looks = K`, which is many times as slow; when to plan is public. Rewards and transitions may differ
-from step to step in all forms; LDP-OBI is stated for processes that do not, and adds up all steps; its printed form has
+from step to step in all forms; LDP-OBI is stated for processes that do not, and adds up all steps; its form `as-known` has
 the width that `UCBVI` proves. Values are moved into [0, H - h + 1], those of PUCB into [0, H]. In place of Qiao and
 Wang's post-processing by linear programs, which makes counts a distribution for the sake of their bonus, `UCBVI` bounds
 what noise does to the variance.
@@ -26,7 +26,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from bandana.algorithms.papers import tabular_rl
-from bandana.algorithms.rl.tabular.statistics import Errors, Layout, printed, with_visits
+from bandana.algorithms.rl.tabular.statistics import Errors, Layout, published, with_visits
 from bandana.algorithms.rl.tabular.ucb_vi import BONUSES, UCBVI
 from bandana.privacy_core import (
     ApproxDP,
@@ -100,7 +100,7 @@ class UCBVISettings:
         Args:
           promise: approximate privacy, with Gaussian noise, or pure privacy, with Laplace noise.
           trust: joint or local.
-          calibration: `printed`, for pure privacy, or `tight`; see the module.
+          calibration: `as-known`, for pure privacy, or `tight`; see the module.
 
         Raises:
           ValueError: an argument or a setting out of its range; the message names it.
@@ -109,21 +109,21 @@ class UCBVISettings:
         if isinstance(promise, ApproxDP):
             one_of("calibration", calibration, ("tight",))
             return self._gaussian(promise, trust)
-        is_print = one_of("calibration", calibration, ("printed", "tight")) == "printed"
-        layout = printed(self.n_states) if is_print else Layout(self.n_states)
+        is_known = one_of("calibration", calibration, ("as-known", "tight")) == "as-known"
+        layout = published(self.n_states) if is_known else Layout(self.n_states)
         sensitivity, steps = layout.sensitivity_l1(self.episode_length), max(1, len(self.schedule))
         if trust is TrustModel.LOCAL:
-            multiplier = tabular_rl.message_multiplier(promise.epsilon) if is_print else calibrate(promise, Releases(1))
+            multiplier = tabular_rl.message_multiplier(promise.epsilon) if is_known else calibrate(promise, Releases(1))
             mechanism = Laplace(sensitivity, multiplier)
             errors = [layout.laplace_errors(mechanism.scale, look, self._share) for look in self.schedule]
             return self._built(LocalSum(mechanism), layout, tuple(errors))
-        if is_print and self.bonus == "bernstein":
-            raise ValueError("bonus must be hoeffding, or left out, for printed: that is PUCB with its own bonus")
-        own = tabular_rl.pucb_multiplier(promise.epsilon, self.horizon) if is_print else calibrate(promise, Tree(steps))
+        if is_known and self.bonus == "bernstein":
+            raise ValueError("bonus must be hoeffding, or left out, for as-known: that is PUCB with its own bonus")
+        own = tabular_rl.pucb_multiplier(promise.epsilon, self.horizon) if is_known else calibrate(promise, Tree(steps))
         mechanism = Laplace(sensitivity, own)
         looks = range(1, len(self.schedule) + 1)
         errors = [layout.laplace_errors(mechanism.scale, look.bit_count(), self._share) for look in looks]
-        return self._built(TreeSum(mechanism, steps), layout, tuple(errors), promise if is_print else None)
+        return self._built(TreeSum(mechanism, steps), layout, tuple(errors), promise if is_known else None)
 
     def _gaussian(self, promise: ApproxDP, trust: TrustModel) -> UCBVI:
         layout, steps = with_visits(self.n_states), max(1, len(self.schedule))

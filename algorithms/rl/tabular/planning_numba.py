@@ -92,8 +92,8 @@ def plan(  # type: ignore[no-untyped-def]
 
 
 @_kernel
-def plan_printed(noisy, error, log, scale, preference, policy, values):  # type: ignore[no-untyped-def]
-    """Backward induction of PUCB, with its printed bonus.
+def plan_published(noisy, error, log, scale, preference, policy, values):  # type: ignore[no-untyped-def]
+    """Backward induction of PUCB, with its own bonus.
 
     With E = scale times `error`, a pair whose noisy visits n are below 2 E has the bonus H, and its index is 2 H; any other
 

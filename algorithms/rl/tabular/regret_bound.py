@@ -40,7 +40,7 @@ from bandana.algorithms.rl.tabular.ucb_vi import UCBVI
 
 def is_proved(algorithm: UCBVI) -> bool:
     """True if a bound is known: the width is the proved one, and not scaled down."""
-    return algorithm.printed is None and algorithm.beta_scale >= 1 and bool(algorithm.looks)
+    return algorithm.published is None and algorithm.beta_scale >= 1 and bool(algorithm.looks)
 
 
 def regret_bound(algorithm: UCBVI, episodes: ArrayLike) -> FloatArray:
@@ -54,7 +54,7 @@ def regret_bound(algorithm: UCBVI, episodes: ArrayLike) -> FloatArray:
       ValueError: nothing is proved of this algorithm.
     """
     if not is_proved(algorithm):
-        raise ValueError("a regret bound is proved for widths that are not printed, and a beta_scale of at least 1")
+        raise ValueError("a regret bound is proved for widths that are not PUCB's, and a beta_scale of at least 1")
     k, log, scale = np.asarray(episodes, dtype=float), algorithm.log, algorithm.beta_scale
     n_states, rows = algorithm.n_states, algorithm.n_states * algorithm.n_actions
     caps = np.array(algorithm.caps[:-1])

@@ -104,6 +104,6 @@ def with_visits(n_states: int, weight: float = 0.5) -> Layout:
     return Layout(n_states, 0.5, weight, weight**2 / (weight**2 + 1 / n_states))
 
 
-def printed(n_states: int) -> Layout:
-    """The three families as they are printed: visits apart, rewards as they are."""
+def published(n_states: int) -> Layout:
+    """The three families as PUCB and LDP-OBI release them: visits apart, rewards as they are."""
     return Layout(n_states, 0.0, 1.0, 1.0)

@@ -106,7 +106,7 @@ class UCBVI(DecidesEachRecord):
       failure: of all bounds together.
       bonus: one of `BONUSES`.
       beta_scale: factor on all widths, E_n in u among them.
-      printed: E and the logarithm of PUCB's printed bonus; None: what is proved above.
+      published: E and the logarithm of PUCB's bonus; None: what is proved above.
       preference: (n_reps, n_actions), for each replicate a permutation of the actions: among ties the action that comes
         first in it is taken; None: the lowest. Public.
     """
@@ -123,7 +123,7 @@ class UCBVI(DecidesEachRecord):
     failure: float
     bonus: str = "hoeffding"
     beta_scale: float = 1.0
-    printed: tuple[float, float] | None = None
+    published: tuple[float, float] | None = None
     preference: IntArray | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
@@ -216,8 +216,8 @@ class UCBVI(DecidesEachRecord):
         if preference is None:
             preference = np.tile(np.arange(self.n_actions), (len(noisy), 1))
         filled = preference, released.policy, released.values
-        if self.printed is not None:
-            kernels.plan_printed(noisy, *self.printed, self.beta_scale, *filled)
+        if self.published is not None:
+            kernels.plan_published(noisy, *self.published, self.beta_scale, *filled)
             return
         errors, layout = self.errors[int(released.n_looks[0]) - 1], self.layout
         kernels.plan(

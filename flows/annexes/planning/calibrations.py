@@ -12,7 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from bandana.algorithms.catalog import CATALOG
-from bandana.algorithms.entry import Entry
+from bandana.algorithms.entry import AS_KNOWN, PRINTED, Entry
 from bandana.algorithms.environments.contexts import sphere_table
 from bandana.algorithms.environments.episodes import Table as Data
 from bandana.algorithms.environments.episodes import random_episodes
@@ -118,7 +118,9 @@ def defaults(entry: Entry) -> dict[str, Any]:
 
 def readings(entry: Entry) -> Mapping[str, Reading]:
     """The readings of the entry's print; the first is the default."""
-    if "printed" not in entry.calibrations:
+    if AS_KNOWN in entry.calibrations:
+        return {AS_KNOWN: Reading("as other papers or public code have it; we could not read what the paper prints")}
+    if PRINTED not in entry.calibrations:
         return {"tight": Reading("no paper prints this noise; it is calibrated to the claim")}
     return READINGS.get(form_of(entry), {"printed": Reading("as printed")})
 
@@ -187,7 +189,7 @@ def _compared(entry: Entry, name: str, values: Values) -> Comparison:
     for calibration in entry.calibrations:
         settings = entry.settings(problem, calibration, _level(entry, values), **own)
         assert entry.promise is not None
-        is_print = calibration.startswith("printed")
+        is_print = calibration.startswith((PRINTED, AS_KNOWN))
         columns.append(played(
             calibration, entry.build(settings), data, entry.promise(settings), reading if is_print else None, values
         ))  # fmt: skip

@@ -19,7 +19,7 @@ SPEC = {
     "replications": 40, "block_size": 20, "twins": False, "references": False,
     "algorithms": [
         {"algorithm": "adap-tt", "model": "none"},
-        {"algorithm": "adap-tt", "privacy": {"epsilon": 1.0}, "calibrations": ["printed", "tight"]},
+        {"algorithm": "adap-tt", "privacy": {"epsilon": 1.0}, "calibrations": ["as-known", "tight"]},
         {"algorithm": "dp-bai", "privacy": {"epsilon": 1.0}, "calibrations": "tight", "budget": 100},
         {"algorithm": "ucb"},
     ],
@@ -33,8 +33,8 @@ def found(tmp_path_factory):
 
 def test_the_table_of_cells_has_rounds_and_errors(found):
     frame = found.frame().set_index("cell")
-    tight, printed, budget = (frame.loc[f"{name} eps=1"] for name in ("adap-tt tight", "adap-tt printed", "dp-bai tight"))
-    assert 20 < tight["test_rounds"] < printed["test_rounds"] <= 3000
+    tight, known, budget = (frame.loc[f"{name} eps=1"] for name in ("adap-tt tight", "adap-tt as-known", "dp-bai tight"))
+    assert 20 < tight["test_rounds"] < known["test_rounds"] <= 3000
     assert tight["test_undecided"] == 0
     assert tight["test_rounds"] > tight["test_least"] > 5
     assert tight["test_error_bound"] == 0.05

@@ -20,7 +20,7 @@ def doubling(k: int) -> int:
 
 
 def adap_tt(table: Table, noise: Iterator[float], b: float, error: float) -> Found:
-    """The printed calibration: the last episode alone, Laplace scale b."""
+    """`as-known`: the last episode alone, Laplace scale b."""
     horizon, n_arms = len(table), len(table[0])
     z = math.pi**2 / 6
     k, mean, pulls, leads, own = ([0] * n_arms for _ in range(5))

@@ -90,7 +90,7 @@ def test_adap_tt_is_its_pseudocode(seed):
     rng = np.random.default_rng(seed)
     table = (rng.random((3000, 3)) < [0.05, 0.95, 0.1]).astype(float) if seed % 2 else rng.integers(0, 3, (400, 3)) / 2
     draws = [rng.laplace(scale=0.5, size=100) for _ in range(4)]
-    algorithm = adap_tt(3, 2.0, 0.3, UNIT, len(table), "printed")
+    algorithm = adap_tt(3, 2.0, 0.3, UNIT, len(table), "as-known")
 
     class Given:
         """The noise that the plain algorithm has, in units of the scale."""
@@ -120,7 +120,7 @@ def test_dp_bai_is_its_pseudocode(n_arms):
         def release(self, mechanism, value, *, records, reps=None, carried=None):
             return value + next(given)
 
-    actions, decided = played(dp_bai(n_arms, 1.0, UNIT, 203, "printed"), RewardTable(table, UNIT), Given())
+    actions, decided = played(dp_bai(n_arms, 1.0, UNIT, 203, "as-known"), RewardTable(table, UNIT), Given())
     expected, arm, stopped = plain.dp_bai(table.tolist(), iter(draws))
     assert actions[0].tolist() == expected
     assert (decided.arm[0], decided.stopped[0]) == (arm, stopped)
@@ -159,7 +159,7 @@ def test_thresholds_scaled_down_break_the_promise_and_promise_nothing():
     "build",
     [
         lambda: sequential_halving(5, UNIT, 1500),
-        lambda: dp_bai(5, 0.5, UNIT, 1500, "printed"),
+        lambda: dp_bai(5, 0.5, UNIT, 1500, "as-known"),
         lambda: dp_bai(5, 0.5, UNIT, 1500),
         lambda: gaussian_bai(5, 2.0, 0.25, UNIT, 1500),
     ],
@@ -186,7 +186,7 @@ def test_the_worst_record_pays_the_claim_once(label):
         assert (paid.epsilon if entry.guarantee == "pure" else paid.mu) == pytest.approx(0.7)
 
 
-@pytest.mark.parametrize("calibration", ["printed", "tight"])
+@pytest.mark.parametrize("calibration", ["as-known", "tight"])
 def test_noise_does_not_hide_the_best_arm_for_ever(calibration):
     """The first estimate of the best arm is 12 too small, and two others are equally good: it is pulled again in time."""
     table = RewardTable((np.random.default_rng(1).random((60_000, 3)) < [0.9, 0.4, 0.4]).astype(float), UNIT)

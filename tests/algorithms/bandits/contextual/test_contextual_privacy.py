@@ -41,7 +41,7 @@ PRIVATE = {
     "joint printed": lambda span: LinUCBSettings(*SHAPE, span).private(ApproxDP(1.0, 1e-5), TrustModel.JOINT, "printed"),
     "joint tree": lambda span: LinUCBSettings(*SHAPE, span).private(ApproxDP(1.0, 1e-5), TrustModel.JOINT, "tree"),
     "joint tight": lambda span: LinUCBSettings(*SHAPE, span).private(ApproxDP(1.0, 1e-5), TrustModel.JOINT, "tight"),
-    "local printed": lambda span: LinUCBSettings(*SHAPE, span).private(ApproxDP(1.0, 1e-5), TrustModel.LOCAL, "printed"),
+    "local as-known": lambda span: LinUCBSettings(*SHAPE, span).private(ApproxDP(1.0, 1e-5), TrustModel.LOCAL, "as-known"),
     "local tight": lambda span: LinUCBSettings(*SHAPE, span).private(ApproxDP(1.0, 1e-5), TrustModel.LOCAL, "tight"),
 }
 each = pytest.mark.parametrize("name", list(PRIVATE))

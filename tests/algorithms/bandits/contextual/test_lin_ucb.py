@@ -34,7 +34,7 @@ def test_the_twin_against_plain_numpy():
     np.testing.assert_allclose(model.estimate[0], np.linalg.solve(V, b), rtol=1e-9)
 
 
-@pytest.mark.parametrize("calibration", ["printed", "tight"])
+@pytest.mark.parametrize("calibration", ["as-known", "tight"])
 def test_the_model_under_local_privacy_is_that_of_the_messages(calibration):
     horizon, d = 60, 3
     table = context_table(horizon, 4, d, SYMMETRIC, 1)
@@ -56,8 +56,8 @@ def test_the_model_under_local_privacy_is_that_of_the_messages(calibration):
     np.testing.assert_allclose(model.width, expected, rtol=1e-10)
 
 
-def test_the_printed_constants():
-    local = LinUCBSettings(4, 3, 100, SYMMETRIC).private(ApproxDP(2.0, 1e-5), TrustModel.LOCAL, "printed").sums.mechanism
+def test_the_papers_constants():
+    local = LinUCBSettings(4, 3, 100, SYMMETRIC).private(ApproxDP(2.0, 1e-5), TrustModel.LOCAL, "as-known").sums.mechanism
     assert local.diagonal_ratio == EQUAL
     assert local.scale == pytest.approx(4 * math.sqrt(2 * math.log(1.25e5)) / 2)
     assert local.vector_scale == pytest.approx(local.scale)
@@ -121,7 +121,7 @@ def test_refusals(trust, arguments, message):
     ("trust", "calibration", "message"),
     [
         (TrustModel.JOINT, "loose", "calibration must be one of printed, tree, tight, got 'loose'"),
-        (TrustModel.LOCAL, "tree", "calibration must be one of printed, tight, got 'tree'"),
+        (TrustModel.LOCAL, "tree", "calibration must be one of as-known, tight, got 'tree'"),
         (TrustModel.CENTRAL, "tight", "trust must be one of joint, local"),
     ],
 )
@@ -130,6 +130,6 @@ def test_unknown_forms_are_refused(trust, calibration, message):
         LinUCBSettings(3, 2, 10, UNIT).private(ApproxDP(1.0, 1e-5), trust, calibration)
 
 
-def test_the_printed_local_noise_is_made_for_rewards_of_size_one():
+def test_the_papers_local_noise_is_made_for_rewards_of_size_one():
     with pytest.raises(ValueError, match="width 2 at most"):
-        LinUCBSettings(3, 2, 10, Interval(-2.0, 2.0)).private(ApproxDP(1.0, 1e-5), TrustModel.LOCAL, "printed")
+        LinUCBSettings(3, 2, 10, Interval(-2.0, 2.0)).private(ApproxDP(1.0, 1e-5), TrustModel.LOCAL, "as-known")

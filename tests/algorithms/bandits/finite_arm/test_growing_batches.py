@@ -26,11 +26,11 @@ from bandana.privacy_core import Exact, Interval, LiveLedger, PureDP, Reproducib
 
 UNIT = Interval(0.0, 1.0)
 FIVE = (0.75, 0.625, 0.5, 0.375, 0.25)
-PRINTED, TIGHT = PARTS["printed"], PARTS["tight"]
+KNOWN, TIGHT = PARTS["as-known"], PARTS["tight"]
 unit = st.floats(0.0, 1.0)
 epsilons = st.floats(1e-3, 20.0)
 builders = pytest.mark.parametrize("build", [dp_klucb, dp_imed])
-estimators = pytest.mark.parametrize("parts", [PRINTED, TIGHT], ids=["sum", "weighted"])
+estimators = pytest.mark.parametrize("parts", [KNOWN, TIGHT], ids=["sum", "weighted"])
 
 
 def regret(algorithm, grid, means=FIVE, n_reps=200):
@@ -88,7 +88,7 @@ def test_what_is_released_by_hand():
     Weights 1 / (1/4 + 1 / (2 n)): 4/3 and 2 for n = 1 and 2. Weighted sums: 2.5, 5, then 5 (4/3) / 2 + 3.5 = 41/6.
     """
     table = RewardTable(np.tile([1.0, 0.0], (5, 1)), UNIT)
-    for parts, total, size in ((PRINTED, 8.5, 4.0), (TIGHT, 41 / 6, 10 / 3)):
+    for parts, total, size in ((KNOWN, 8.5, 4.0), (TIGHT, 41 / 6, 10 / 3)):
         _, released = run(dp_imed(2, 2.0, UNIT, parts, 1.0), table, LiveLedger(1, ConstantNoise(3.0)), horizon=2)
         for _ in range(2):
             n = max(1, int(released.pulls[0, 0]))
@@ -101,7 +101,7 @@ def test_what_is_released_by_hand():
 # --- the pseudo-code, and the ledger -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("build", "parts"), [(dp_klucb, PRINTED), (dp_imed, PRINTED), (dp_imed, TIGHT)])
+@pytest.mark.parametrize(("build", "parts"), [(dp_klucb, KNOWN), (dp_imed, KNOWN), (dp_imed, TIGHT)])
 @pytest.mark.parametrize(("epsilon", "growth"), [(0.2, 1.0), (1.0, 0.5), (8.0, 2.0)])
 def test_the_pseudo_code_plays_the_same_rounds(build, parts, epsilon, growth):
     for seed in range(2):
@@ -119,7 +119,7 @@ def test_the_pseudo_code_plays_the_same_rounds(build, parts, epsilon, growth):
 def test_every_record_is_read_once_and_pays_epsilon(build, epsilon):
     table = RewardTable(np.random.default_rng(5).random((150, 3)), UNIT)
     ledger = OwnNoiseLedger([1, 2], keeps_transcript=True)
-    run(build(3, epsilon, UNIT, PRINTED, 0.7), table, ledger)
+    run(build(3, epsilon, UNIT, KNOWN, 0.7), table, ledger)
     found = ledger.guarantee()
     assert isinstance(found, PureDP)
     assert epsilon * (1 - 1e-11) <= found.epsilon <= epsilon
@@ -135,17 +135,17 @@ def test_every_record_is_read_once_and_pays_epsilon(build, epsilon):
 @builders
 def test_the_deterministic_audit_finds_nothing_in_a_wider_range(build):
     wide = Interval(-2.0, 1.0)
-    assert search(build(3, 1.0, wide, TIGHT if build is dp_imed else PRINTED, 0.4), wide, None, max_examples=20) is None
+    assert search(build(3, 1.0, wide, TIGHT if build is dp_imed else KNOWN, 0.4), wide, None, max_examples=20) is None
 
 
 @pytest.mark.parametrize(("build", "bad"), [(dp_imed, {"growth": 0.0}), (dp_klucb, {"growth": 1.0, "beta": -1.0})])
 def test_wrong_parameters_are_refused(build, bad):
     with pytest.raises(ValueError, match=r"growth|beta"):
-        build(2, 1.0, UNIT, PRINTED, **bad)
+        build(2, 1.0, UNIT, KNOWN, **bad)
     with pytest.raises(ValueError, match="n_actions must be at least 2, got 1"):
-        build(1, 1.0, UNIT, PRINTED, 1.0)
+        build(1, 1.0, UNIT, KNOWN, 1.0)
     with pytest.raises(ValueError, match="epsilon"):
-        build(2, -1.0, UNIT, PRINTED, 1.0)
+        build(2, -1.0, UNIT, KNOWN, 1.0)
 
 
 # --- the tail and the bounds ---------------------------------------------------------------------------------------------
@@ -178,8 +178,8 @@ def test_a_mean_is_far_off_as_seldom_as_its_tail_says(parts, epsilon):
 @pytest.mark.parametrize(
     "algorithm",
     [
-        dp_imed(2, None, UNIT, TIGHT, 1.0), dp_imed(2, 1.0, UNIT, PRINTED, 1.0), dp_imed(2, 1.0, UNIT, TIGHT, 0.5),
-        dp_klucb(2, None, UNIT, PRINTED, 1.0, 3.0), dp_klucb(2, 1.0, UNIT, PRINTED, 1.0, 3.0),
+        dp_imed(2, None, UNIT, TIGHT, 1.0), dp_imed(2, 1.0, UNIT, KNOWN, 1.0), dp_imed(2, 1.0, UNIT, TIGHT, 0.5),
+        dp_klucb(2, None, UNIT, KNOWN, 1.0, 3.0), dp_klucb(2, 1.0, UNIT, KNOWN, 1.0, 3.0),
     ],
 )  # fmt: skip
 def test_regret_is_below_its_bound_and_the_bound_below_the_whole(algorithm):
@@ -210,7 +210,7 @@ def _scaled(sums, factor):
 @pytest.mark.parametrize("epsilon", [0.05, 0.1, 0.25, 1.0, 10.0])
 def test_it_costs_less_than_adap_klucb_on_the_figure_of_azize_and_basu(build, epsilon):
     """Paired over 100 runs of 1e6 rounds: six standard errors, and at least a third less in `tight` of AdaP-KLUCB too."""
-    parts = TIGHT if build is dp_imed else PRINTED
+    parts = TIGHT if build is dp_imed else KNOWN
     ours = regret(build(5, epsilon, UNIT, parts, 1.0), [1_000_000], n_reps=100)[:, 0]
     for calibration in ("printed", "tight"):
         saved = regret(adap_klucb(5, epsilon, 3.1, UNIT, calibration), [1_000_000], n_reps=100)[:, 0] - ours
@@ -221,6 +221,6 @@ def test_it_costs_less_than_adap_klucb_on_the_figure_of_azize_and_basu(build, ep
 def test_weighted_batches_spare_dp_imed_its_worst_runs():
     """At epsilon = 0.1 in 300 runs of 1e6 rounds: the worst tenth of the runs."""
     plain, weighted = (
-        np.sort(regret(dp_imed(5, 0.1, UNIT, parts, 0.5), [1_000_000], n_reps=300)[:, 0])[-30:] for parts in (PRINTED, TIGHT)
+        np.sort(regret(dp_imed(5, 0.1, UNIT, parts, 0.5), [1_000_000], n_reps=300)[:, 0])[-30:] for parts in (KNOWN, TIGHT)
     )
     assert weighted.mean() < plain.mean() / 2

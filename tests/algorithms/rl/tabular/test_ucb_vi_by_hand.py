@@ -14,7 +14,7 @@ from bandana.algorithms.environments.episodes import EpisodeTable, random_episod
 from bandana.algorithms.observers import ActionLog
 from bandana.algorithms.protocol import Record
 from bandana.algorithms.rl.tabular.forms import UCBVISettings
-from bandana.algorithms.rl.tabular.statistics import Layout, printed, with_visits
+from bandana.algorithms.rl.tabular.statistics import Layout, published, with_visits
 from bandana.algorithms.run import run
 from bandana.privacy_core import (
     ApproxDP,
@@ -34,10 +34,10 @@ JOINT, LOCAL = TrustModel.JOINT, TrustModel.LOCAL
 FORMS = {
     "joint": (ApproxDP(1.0, 1e-5), JOINT, "tight"),
     "joint pure": (PureDP(1.0), JOINT, "tight"),
-    "joint pure printed": (PureDP(1.0), JOINT, "printed"),
+    "joint pure as-known": (PureDP(1.0), JOINT, "as-known"),
     "local": (ApproxDP(1.0, 1e-5), LOCAL, "tight"),
     "local pure": (PureDP(1.0), LOCAL, "tight"),
-    "local pure printed": (PureDP(1.0), LOCAL, "printed"),
+    "local pure as-known": (PureDP(1.0), LOCAL, "as-known"),
 }
 
 
@@ -89,13 +89,13 @@ def as_written(algorithm, data, noise):
                 index = []
                 for a in range(n_actions):
                     m, rho = table[h, state, a, :n_states], table[h, state, a, n_states]
-                    if algorithm.printed:
-                        big, log_printed = algorithm.printed
+                    if algorithm.published:
+                        big, log_published = algorithm.published
                         n, e = table[h, state, a, n_states + 1], s * big
                         if n < 2 * e:
                             index.append(2.0 * length)
                             continue
-                        phi, psi = math.sqrt(2 * log_printed / max(n - e, 1)), 3 * e / n + 2 * (e / n) ** 2
+                        phi, psi = math.sqrt(2 * log_published / max(n - e, 1)), 3 * e / n + 2 * (e / n) ** 2
                         index.append((rho + m @ values[h + 1]) / n + s * (length + 1) * phi + (1 + n_states * length) * psi)
                         continue
                     top = algorithm.caps[h + 1]
@@ -134,7 +134,7 @@ def test_the_twin_is_the_algorithm_as_written(bonus, scale):
 @pytest.mark.parametrize("bonus", ["hoeffding", "bernstein"])
 def test_constant_noise_enters_where_it_should(name, bonus):
     """Noise of 1e-3: a prefix of a tree holds as many as its nodes, messages as many as they are."""
-    if "joint pure printed" in name and bonus == "bernstein":
+    if "joint pure as-known" in name and bonus == "bernstein":
         with pytest.raises(ValueError, match="bonus must be hoeffding"):
             built(name, bonus=bonus)
         return
@@ -193,10 +193,10 @@ def test_one_state_and_one_step_by_hand():
     assert released.values.ravel() == pytest.approx([min(1.0, 1 + 0.1 * math.sqrt(log / 2)), 0.0])
 
 
-def test_where_noise_is_small_printed_uses_what_it_learned():
+def test_where_noise_is_small_pucb_uses_what_it_learned():
     """PUCB's bonus by hand: n = 30 visits of one action in one state, E = 10."""
-    algorithm = UCBVISettings(1, 2, 1, K).private(PureDP(1.0), JOINT, "printed")
-    algorithm = dataclasses.replace(algorithm, printed=(10.0, 2.0), beta_scale=0.5)
+    algorithm = UCBVISettings(1, 2, 1, K).private(PureDP(1.0), JOINT, "as-known")
+    algorithm = dataclasses.replace(algorithm, published=(10.0, 2.0), beta_scale=0.5)
     _, released = algorithm.init(1)
     noisy = np.zeros((1, 1, 1, 2, 3))
     noisy[0, 0, 0, 0] = 30.0, 6.0, 30.0
@@ -204,7 +204,7 @@ def test_where_noise_is_small_printed_uses_what_it_learned():
     algorithm.plan(noisy, released)
     assert released.policy.ravel().tolist() == [1]
     noisy[0, 0, 0, 1] = 30.0, 3.0, 30.0
-    small = dataclasses.replace(algorithm, printed=(0.3, 2.0))
+    small = dataclasses.replace(algorithm, published=(0.3, 2.0))
     small.plan(noisy, released)
     part = 0.15 / 30
     index = 6 / 30 + 0.5 * 2 * math.sqrt(2 * 2 / (30 - 0.15)) + 2 * (3 * part + 2 * part**2)
@@ -212,7 +212,7 @@ def test_where_noise_is_small_printed_uses_what_it_learned():
     assert released.values.ravel() == pytest.approx([index, 0.0])
 
 
-@pytest.mark.parametrize("layout", [Layout(2), with_visits(2), printed(2), Layout(2, 0.5, 0.9)])
+@pytest.mark.parametrize("layout", [Layout(2), with_visits(2), published(2), Layout(2, 0.5, 0.9)])
 @pytest.mark.parametrize("length", [1, 2, 3])
 def test_the_sensitivity_is_that_of_all_pairs_of_episodes(layout, length):
     """Every pair of episodes in two states with two actions and rewards at both ends; attained where episodes never meet."""
@@ -236,8 +236,8 @@ def test_the_sensitivity_is_that_of_all_pairs_of_episodes(layout, length):
         assert l1 == pytest.approx(layout.sensitivity_l1(length))
     if layout == with_visits(2):
         assert l2 == pytest.approx(math.sqrt(3 * length))
-    if layout == printed(2):
-        assert l1 == pytest.approx(6 * length), "the printed noise is made for half of it"
+    if layout == published(2):
+        assert l1 == pytest.approx(6 * length), "the papers' noise is made for half of it"
 
 
 def test_rewards_outside_the_range_are_moved_into_it():

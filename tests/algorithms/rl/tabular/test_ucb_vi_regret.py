@@ -13,7 +13,7 @@ from bandana.algorithms.environments.mdps import FiniteMDP
 from bandana.algorithms.observers import EpisodicRegretCurve
 from bandana.algorithms.rl.tabular.forms import UCBVISettings
 from bandana.algorithms.rl.tabular.regret_bound import is_proved, regret_bound
-from bandana.algorithms.rl.tabular.statistics import Layout, printed, with_visits
+from bandana.algorithms.rl.tabular.statistics import Layout, published, with_visits
 from bandana.algorithms.run import run
 from bandana.privacy_core import ApproxDP, LiveLedger, PureDP, ReproducibleNoise, TrustModel
 
@@ -68,7 +68,7 @@ def test_gaussian_noise_exceeds_its_bounds_as_rarely_as_is_said(layout):
 
 
 @pytest.mark.parametrize("n_summed", [1, 3, 40])
-@pytest.mark.parametrize("layout", [Layout(4), printed(4)])
+@pytest.mark.parametrize("layout", [Layout(4), published(4)])
 def test_laplace_noise_exceeds_its_bounds_as_rarely_as_is_said(layout, n_summed):
     generator = np.random.default_rng(2)
     noise = sum(generator.laplace(0.0, 2.0, (DRAWS, layout.width)) for _ in range(n_summed))
@@ -100,7 +100,7 @@ OPTIMISTIC = {
     "joint": lambda **more: UCBVISettings(S, A, H, 400, **more).private(ApproxDP(50.0, 1e-5), JOINT, "tight"),
     "joint pure": lambda **more: UCBVISettings(S, A, H, 400, **more).private(PureDP(50.0), JOINT, "tight"),
     "local": lambda **more: UCBVISettings(S, A, H, 400, **more).private(ApproxDP(500.0, 1e-5), LOCAL, "tight"),
-    "local printed": lambda **more: UCBVISettings(S, A, H, 400, **more).private(PureDP(500.0), LOCAL, "printed"),
+    "local as-known": lambda **more: UCBVISettings(S, A, H, 400, **more).private(PureDP(500.0), LOCAL, "as-known"),
 }
 
 
@@ -130,7 +130,7 @@ def test_the_twins_regret_is_sublinear_and_below_its_bound(bonus):
     assert full <= high
 
 
-def test_private_forms_learn_where_printed_does_not():
+def test_private_forms_learn_where_pucb_does_not():
     """At epsilon = 10, with a hundredth of the width."""
 
     def at(promise, trust, calibration):
@@ -138,7 +138,7 @@ def test_private_forms_learn_where_printed_does_not():
 
     joint, pure = (regret(at(p, JOINT, "tight"))[1] for p in (ApproxDP(10.0, 1e-5), PureDP(10.0)))
     local = regret(at(ApproxDP(10.0, 1e-5), LOCAL, "tight"))[1]
-    published = regret(at(PureDP(10.0), JOINT, "printed"))[1]
+    published = regret(at(PureDP(10.0), JOINT, "as-known"))[1]
     twin = regret(UCBVISettings(S, A, H, EPISODES, beta_scale=0.01).twin())[1]
     assert twin < joint < pure < 0.5 * UNIFORM
     assert joint < local < published
@@ -171,7 +171,7 @@ def test_bounds_are_sublinear_in_the_end():
 def test_no_bound_is_claimed_where_none_is_proved():
     settings = UCBVISettings(S, A, H, EPISODES)
     for algorithm in (
-        settings.private(PureDP(1.0), JOINT, "printed"),
+        settings.private(PureDP(1.0), JOINT, "as-known"),
         dataclasses.replace(settings, beta_scale=0.5).twin(),
         UCBVISettings(S, A, H, 1).twin(),
     ):
