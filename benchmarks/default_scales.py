@@ -3,18 +3,21 @@
     python -m benchmarks.default_scales DATA [--workers 2] [--only PROBLEM ...]
 
 Trials are kept in the data folder: a stopped search goes on where it stopped. The values of families go to
-`experiments/benchmark/defaults.json` and, as `beta_scale`, into every problem of the benchmark; those of cells go to
-`experiments/benchmark/tuned`. With `--only`, trials of these problems are played, and no value of a family is written.
-Raise the benchmark's version when a family's value changes.
+`experiments/benchmark/defaults.json` and, as `beta_scale`, into every problem of the benchmark, whose hashes the version
+then lists; those of cells go to `experiments/benchmark/tuned`. With `--only`, trials of these problems are played, and no
+value of a family is written. Raise the number of the version when a family's value changes.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import re
 from pathlib import Path
 
-from bandana.flows.annexes.leaderboard.benchmark_folder import Benchmark, read
+import yaml
+
+from bandana.flows.annexes.leaderboard.benchmark_folder import VERSION, Benchmark, digest, read
 from bandana.flows.annexes.leaderboard.tuning import DEFAULTS, Defaults, defaults, tune
 from bandana.flows.folder.settings import DataFolder
 from bandana.flows.folder.store import Store
@@ -33,6 +36,10 @@ def write_defaults(benchmark: Benchmark, found: Defaults) -> None:
         families = {cell.entry.family for cell in problem.plan.cells if "beta_scale" in cell.entry.parameters}
         given = ", ".join(f"{name}: {found.families[name].chosen:g}" for name in sorted(families & {*found.families}))
         path.write_text(_GIVEN.sub(f"beta_scale: {{{given}}}", path.read_text("utf-8")), encoding="utf-8")
+    version = json.loads((FOLDER / VERSION).read_text("utf-8"))
+    trees = {name: yaml.safe_load((FOLDER / f"{name}.yaml").read_text("utf-8")) for name in version["problems"]}
+    version["problems"] = {name: digest(tree) for name, tree in trees.items()}
+    (FOLDER / VERSION).write_text(json.dumps(version, indent=1) + "\n", encoding="utf-8")
 
 
 def main() -> None:
