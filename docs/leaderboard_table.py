@@ -1,7 +1,8 @@
 """The winners of the whole form on docs/leaderboard.md: `python docs/leaderboard_table.py bandana_data`.
 
-The data folder must hold the whole leaderboard, as `bandana leaderboard` leaves it. The table stands between
-`<!-- winners -->` and `<!-- end -->`.
+The data folder must hold the whole leaderboard, as `bandana leaderboard` leaves it. The table of defaults stands between
+`<!-- winners -->` and `<!-- end -->`, that of tuned rows after `<!-- tuned -->`, those of each kind of guarantee after
+`<!-- guarantees -->`, and the values of families after `<!-- families -->`.
 """
 
 from __future__ import annotations
@@ -13,27 +14,47 @@ from pathlib import Path
 from typing import Any
 
 from bandana.audits.reporting.numbers import number
-from bandana.flows.annexes.leaderboard.page import MEASURES, family_of
+from bandana.flows.annexes.leaderboard.page import MEASURES, agreement, contests_of, family_of
 from bandana.flows.problems.environment import CONSTANT, UNIFORM
 
 PAGE = Path(__file__).parent / "leaderboard.md"
-_PLACE = re.compile(r"(<!-- winners -->\n).*?(<!-- end -->)", re.S)
+FAMILIES = Path(__file__).parents[1] / "experiments" / "benchmark" / "defaults.json"
+_PLACE = re.compile(r"(<!-- (winners|tuned|guarantees|families) -->\n).*?(<!-- end -->)", re.S)
 
 
-def winners(document: dict[str, Any]) -> str:
-    """The best private row of every problem, trust model and level, and how many rows there are, as Markdown."""
+def winners(document: Any, guarantee: str | None = None, column: str = "defaults") -> str:
+    """The best private row of every problem, trust model and level in a column, as Markdown.
+
+    Args:
+      document: a valid leaderboard.
+      guarantee: kind of guarantee of all that play; None: any.
+      column: defaults or tuned.
+    """
     levels = document["levels"]
     heads = " | ".join(f"µ ≤ {number(level)}" for level in levels)
     lines = [f"| problem | protection | {heads} | {UNIFORM} | {CONSTANT} |", "|---|---|" + "---|" * (len(levels) + 2)]
     for problem in document["problems"]:
         rows = {row["label"]: row for row in problem["rows"]}
         for trust in dict.fromkeys(best["privacy_model"] for best in problem["best"]):
-            best = {each["mu"]: each for each in problem["best"] if each["privacy_model"] == trust}
+            best: dict[float, Any] = {**contests_of(problem, trust, guarantee, column)}
+            if not best:
+                continue
             cells = " | ".join(_winner(best.get(level), rows) for level in levels)
             measure = "" if problem["measure"] == "regret" else f", {MEASURES[problem['measure']].head.lower()}"
             unlearned = " | ".join(number(float(rows[name]["mean"])) if name in rows else "" for name in (UNIFORM, CONSTANT))
             lines.append(f"| `{problem['name']}`{measure} | {trust} | {cells} | {unlearned} |")
-    return "\n".join([*lines, "", _size(document)])
+    return "\n".join(lines)
+
+
+def families(values: dict[str, Any]) -> str:
+    """The factor of each family and its regret with each, as Markdown."""
+    factors = [*next(iter(values.values()))["regret"]]
+    heads = " | ".join(f"at {factor}" for factor in factors)
+    lines = [f"| family | factor | {heads} |", "|---|--:|" + "--:|" * len(factors)]
+    for family, value in values.items():
+        tried = " | ".join(number(value["regret"][factor]) for factor in factors)
+        lines.append(f"| `{family}` | {value['chosen']:g} | {tried} |")
+    return "\n".join(lines)
 
 
 def _winner(best: dict[str, Any] | None, rows: dict[str, Any]) -> str:
@@ -55,7 +76,14 @@ def _size(document: dict[str, Any]) -> str:
 
 def filled(page: str, document: dict[str, Any]) -> str:
     """The page with today's winners."""
-    return _PLACE.sub(lambda match: f"{match.group(1)}{winners(document)}\n{match.group(2)}", page)
+    kinds = [(kind, winners(document, kind)) for kind in ("pure", "concentrated", "approximate")]
+    texts = {
+        "winners": f"{winners(document)}\n\n{_size(document)}",
+        "tuned": f"{winners(document, column='tuned')}\n\n{agreement(document['columns'])}",
+        "guarantees": "\n\n".join(f"**{kind.capitalize()}**\n\n{text}" for kind, text in kinds),
+        "families": families(json.loads(FAMILIES.read_text(encoding="utf-8"))["families"]),
+    }
+    return _PLACE.sub(lambda match: f"{match.group(1)}{texts[match.group(2)]}\n{match.group(3)}", page)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Writes the tables of docs/reproductions.md from the reports of a data folder: `python docs/tables.py bandana_data`.
+"""Writes the tables of docs/reproductions.md and docs/noise-laws.md from reports: `python docs/tables.py bandana_data`.
 
 A table stands between `<!-- table: SUITE -->` and `<!-- end -->`; suites whose report is not there keep theirs. With
 `<!-- table: SUITE: LABEL -->` it holds the cells on one environment.
@@ -14,7 +14,7 @@ from typing import Any
 
 from figures import interval
 
-PAGE = Path(__file__).parent / "reproductions.md"
+PAGES = [Path(__file__).parent / name for name in ("reproductions.md", "noise-laws.md")]
 _PLACE = re.compile(r"(<!-- table: ([\w-]+)(?:: ([\w-]+))? -->\n).*?(<!-- end -->)", re.S)
 _KINDS = {"calibration": "against the first calibration", "noise": "cost of its noise"}
 
@@ -69,8 +69,9 @@ def filled(page: str, root: Path) -> str:
 
 
 def main(root: Path) -> None:
-    """Fills the page."""
-    PAGE.write_text(filled(PAGE.read_text(encoding="utf-8"), root), encoding="utf-8")
+    """Fills the pages."""
+    for page in PAGES:
+        page.write_text(filled(page.read_text(encoding="utf-8"), root), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -27,7 +27,9 @@ from functools import cache
 import numpy as np
 
 from bandana.algorithms.environments.bandits import BernoulliArms
+from bandana.algorithms.environments.drawn import DrawnContexts
 from bandana.algorithms.environments.tables import ContextTable, RewardTable
+from bandana.algorithms.protocol import FloatArray, IntArray
 from bandana.privacy_core import Interval
 from bandana.privacy_core.checks import at_least
 
@@ -85,6 +87,60 @@ def people_table(seed: np.random.SeedSequence, n_users: int | None = None) -> Re
     generator = np.random.Generator(np.random.SFC64(seed))
     columns = [generator.permutation(group)[: n_users or available] for group in groups]
     return RewardTable(np.stack(columns, axis=1), Interval(0.0, 1.0), ARM_NAMES)
+
+
+class DrawnPeople(DrawnContexts):
+    """People of a table who are drawn anew in each replicate, so that an interval speaks of other people too.
+
+    Every cell plays on the same people, replicate by replicate: who is drawn hangs on no answer and on no action.
+
+    Args:
+      table: all people that may be drawn.
+      people: (n_reps, n_users) row of the table that each user is, in each replicate.
+
+    Attributes:
+      n_users: rounds that can be asked for.
+      n_actions: number of actions.
+      context_dimension: of the features.
+      names: what the actions are called.
+    """
+
+    def __init__(self, table: ContextTable, people: IntArray) -> None:
+        self._table, self.people, self.n_users = table, people, people.shape[1]
+        self.n_actions, self.names, self.reward_range = table.n_actions, table.names, table.reward_range
+        self.context_dimension = table.context_dimension
+
+    def _rows(self, user: IntArray) -> IntArray:
+        return np.asarray(self.people[np.arange(len(user)), user])
+
+    def contexts(self, user: IntArray) -> FloatArray:
+        """(n_reps, n_actions, d) features of the given users' actions, read-only."""
+        self._offered = self._table.features[self._rows(user)]
+        self._offered.setflags(write=False)
+        return self._offered
+
+    def mean_rewards(self, user: IntArray, contexts: FloatArray) -> FloatArray:
+        """(n_reps, n_actions) what the users would answer: regret is counted against the best of it, in hindsight."""
+        return np.asarray(self._table.rewards[self._rows(user)])
+
+    def respond(self, user: IntArray, n_records: IntArray, actions: IntArray) -> FloatArray:
+        """(n_reps,) what the users answer, one record each."""
+        self._check_asked_alone(n_records, actions)
+        return np.asarray(self._table.rewards[self._rows(user), actions])
+
+    def gaps(self, n_reps: int) -> FloatArray:
+        """(n_reps, n_actions) mean regret of one user under each action, over the people of each replicate."""
+        rewards = self._table.rewards[self.people[:n_reps]]
+        return np.asarray((rewards.max(axis=2, keepdims=True) - rewards).mean(axis=1))
+
+
+def drawn_people(table: ContextTable, n_reps: int, n_users: int, seed: np.random.SeedSequence) -> DrawnPeople:
+    """People drawn with replacement from all of a table, for up to `n_reps` replicates.
+
+    Of fewer replicates of the same seed, each meets the people that it would meet among more.
+    """
+    generator = np.random.Generator(np.random.SFC64(seed))
+    return DrawnPeople(table, generator.integers(0, table.n_users, (n_reps, n_users)))
 
 
 DIGIT_NAMES = tuple(f"digit {a}" for a in range(10))

@@ -21,7 +21,7 @@ from bandana.algorithms.environments.kernel_functions import (
     product_pool,
     random_function,
 )
-from bandana.algorithms.environments.logged import N_PATIENTS, diabetes_table
+from bandana.algorithms.environments.logged import N_PATIENTS, DrawnPeople, diabetes_table
 from bandana.algorithms.environments.tables import ContextTable, RewardTable, random_table
 from bandana.algorithms.environments.worst_pools import extrapolating_pool, worst_pool
 from bandana.algorithms.observers import ContextualRegretCurve
@@ -40,6 +40,7 @@ from bandana.flows.problems.environment import (
     Item,
     Purpose,
 )
+from bandana.flows.problems.linear import PeopleFields
 from bandana.flows.texts.fields import MOST_POINTS, Actions, Choices, Count, Dimension, Points, Positive
 from bandana.flows.texts.mistakes import SpecError
 from bandana.privacy_core import Interval
@@ -439,7 +440,7 @@ def _listed(frequencies: list[float]) -> str:
     return " : ".join(f"{each:g}" for each in frequencies)
 
 
-class DiabetesSpec(KernelSpec):
+class DiabetesSpec(KernelSpec, PeopleFields):
     """Diabetes patients, of whom the one who gets worst is looked for; see `bandana.algorithms.environments.logged`."""
 
     whose_data: ClassVar[str] = "public"
@@ -467,10 +468,16 @@ class _Diabetes(_Kernel[DiabetesSpec]):
         return diabetes_table(self._seed(Purpose.ROWS), self.setting.horizon, self.item.actions)
 
     def stream(self, seed: np.random.SeedSequence) -> Stream:
-        return self.table
+        if self.item.people == "fixed":
+            return self.table
+        n_reps, horizon = self.setting.block_size, self.setting.horizon
+        rounds = diabetes_table(seed, n_reps * horizon, self.item.actions)
+        return DrawnPeople(rounds, np.arange(n_reps * horizon).reshape(n_reps, horizon))
 
-    def reference_gaps(self, stream: object, n_reps: int) -> dict[str, FloatArray]:
+    def reference_gaps(self, stream: Any, n_reps: int) -> dict[str, FloatArray]:
         """Exact, from all rows."""
+        if self.item.people == "drawn":
+            return {UNIFORM: stream.gaps(n_reps).mean(axis=1)}
         rewards = self.table.rewards
         return {UNIFORM: np.full(n_reps, (rewards.max(axis=1) - rewards.mean(axis=1)).mean())}
 

@@ -5,15 +5,23 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from functools import cached_property
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from bandana.algorithms.bandits.linear.phased_elimination import checked_features
 from bandana.algorithms.environments.contexts import ContextLaw, check_assumption_2
 from bandana.algorithms.environments.linear import LinearArms, random_arms
-from bandana.algorithms.environments.logged import DIGIT_NAMES, N_IMAGES, RANDHIE_ARMS, digits_table, randhie, randhie_table
+from bandana.algorithms.environments.logged import (
+    DIGIT_NAMES,
+    N_IMAGES,
+    RANDHIE_ARMS,
+    digits_table,
+    drawn_people,
+    randhie,
+    randhie_table,
+)
 from bandana.algorithms.environments.tables import ContextTable, RewardTable, random_table
 from bandana.algorithms.observers import ContextualRegretCurve
 from bandana.algorithms.problem import CONTEXTUAL, LINEAR, Problem
@@ -154,7 +162,28 @@ class Contextual(Environment[Item]):
         return ContextualRegretCurve(stream, grid, n_reps)
 
 
-class _Logged(Contextual[Item]):
+class PeopleFields(EnvironmentFields):
+    """Real people: the same in all replications, or drawn anew in each."""
+
+    people: Literal["fixed", "drawn"] = Field(
+        "fixed",
+        description="`fixed`: all replications meet the same rows, and differ in the noise alone; `drawn`: each draws rows "
+        "anew from all that there are, so that an interval speaks of other people too.",
+    )
+
+    @model_serializer(mode="wrap")
+    def _as_before(self, dump: SerializerFunctionWrapHandler) -> dict[str, object]:
+        """Fields without a default that results and choices made before it do not know."""
+        fields: dict[str, object] = dump(self)
+        if self.people == "fixed":
+            fields.pop("people", None)
+        return fields
+
+
+People = TypeVar("People", bound=PeopleFields, covariant=True)
+
+
+class _Logged(Contextual[People]):
     """Real users, each a row: features, and what the person would answer to each action."""
 
     is_drawn = False
@@ -166,8 +195,9 @@ class _Logged(Contextual[Item]):
 
     @cached_property
     def table(self) -> ContextTable:
-        """The rows that benchmarks play on."""
-        return self._rows(self._seed(Purpose.ROWS), self.setting.horizon)
+        """The rows that benchmarks play on, or draw from."""
+        is_fixed = self.item.people == "fixed"
+        return self._rows(self._seed(Purpose.ROWS), self.setting.horizon if is_fixed else self.most_users["horizon"])
 
     @property
     def dimension(self) -> int:
@@ -175,16 +205,21 @@ class _Logged(Contextual[Item]):
 
     @property
     def law(self) -> ContextLaw:
-        key = (type(self), self.item.model_dump_json(), self.setting.seed, self.setting.horizon)
+        key = (type(self), self.item.model_dump_json(), self.setting.seed, self.table.n_users)
         if key not in _LAWS:
             _LAWS[key] = check_assumption_2(self.table.features)
         return _LAWS[key]
 
     def stream(self, seed: np.random.SeedSequence) -> Stream:
-        return self.table
+        if self.item.people == "fixed":
+            return self.table
+        return drawn_people(self.table, self.setting.block_size, self.setting.horizon, seed)
 
-    def reference_gaps(self, stream: object, n_reps: int) -> dict[str, FloatArray]:
+    def reference_gaps(self, stream: Any, n_reps: int) -> dict[str, FloatArray]:
         """Exact, from the rows that are played."""
+        if self.item.people == "drawn":
+            own = stream.gaps(n_reps)
+            return {UNIFORM: own.mean(axis=1), CONSTANT: own.min(axis=1)}
         rewards = self.table.rewards[: self.setting.horizon]
         gaps = rewards.max(axis=1) - rewards.mean(axis=1), rewards.max(axis=1)[:, None] - rewards
         values = {UNIFORM: gaps[0].mean(), CONSTANT: gaps[1].mean(axis=0).min()}
@@ -194,7 +229,7 @@ class _Logged(Contextual[Item]):
         return self._rows(self._seed(Purpose.AUDIT_TABLE), self.setting.rounds)
 
 
-class RandhieSpec(EnvironmentFields):
+class RandhieSpec(PeopleFields):
     """People of the RAND health insurance experiment, who bring features; see `bandana.algorithms.environments.logged`."""
 
     problem_kind = CONTEXTUAL
@@ -223,7 +258,7 @@ class _Randhie(_Logged[RandhieSpec]):
         return "randhie", text, HINDSIGHT
 
 
-class DigitsSpec(EnvironmentFields):
+class DigitsSpec(PeopleFields):
     """Handwritten digits to be named, as a contextual bandit; see `bandana.algorithms.environments.logged`."""
 
     problem_kind = CONTEXTUAL

@@ -55,7 +55,7 @@ class EverySpec(Strict):
     calibrations: OneOrSeveral[str] | None = Field(
         None, description="Noise calibrations, of an entry that has them; of all others, and if left out, all."
     )
-    parameters: dict[str, Scalar] = Field({}, description="Values of parameters, for each entry that takes them.")
+    parameters: dict[str, Scalar | dict[str, Scalar]] = Field({}, description="Parameter -> value, or family -> value.")
     leave_out: list[str] = Field([], description="Algorithms, or labels of entries, that do not play.")
     only: list[str] | None = Field(None, description="Algorithms, or labels of entries, of which no others play.")
     replays: Replays | None = Field(
@@ -74,6 +74,8 @@ class EverySpec(Strict):
         takers = {name for entry in entries for name in entry.parameters}
         if unknown := [name for name in self.parameters if name not in takers]:
             raise ValueError(f"parameters: no algorithm of the catalog takes {unknown[0]!r}")
+        if lost := {f for p in self.parameters.values() if isinstance(p, dict) for f in p} - {e.family for e in entries}:
+            raise ValueError(f"parameters: no family of the catalog is called {min(lost)!r}")
         names = {name for entry in entries for name in (entry.name, entry.label)}
         for field, given in (("leave_out", self.leave_out), ("only", self.only or ())):
             if unknown := [name for name in given if name not in names]:
@@ -111,9 +113,7 @@ class EverySpec(Strict):
 
     def levels(self, entry: Entry) -> list[Guarantee | None]:
         """The claims of an entry within each mu; None alone for a non-private one."""
-        if self.mu is None:
-            return [None]
-        return [level_within(str(entry.guarantee), mu, self.alpha, self.delta) for mu in self.mu]
+        return [level_within(str(entry.guarantee), mu, self.alpha, self.delta) for mu in self.mu] if self.mu else [None]
 
     def calibrations_of(self, entry: Entry) -> list[str | dict[str, str] | None]:
         """The calibrations that are asked for and that the entry has, or else all of its own."""
@@ -123,7 +123,8 @@ class EverySpec(Strict):
 
     def parameter_grid(self, entry: Entry) -> list[dict[str, Value]]:
         """The one choice of the parameters that the entry takes."""
-        return [{name: value for name, value in self.parameters.items() if name in entry.parameters}]
+        own = {name: each.get(entry.family) if isinstance(each, dict) else each for name, each in self.parameters.items()}
+        return [{name: value for name, value in own.items() if name in entry.parameters and value is not None}]
 
     def given_parameters(self) -> tuple[str, ...]:
         """Names of the parameters that the spec gives."""

@@ -12,6 +12,7 @@ ANNEX = Annex(
         "docs/leaderboard.md",
         "docs/leaderboard_table.py",
         "docs/algorithm_figures.py",
+        "benchmarks/default_scales.py",
         "experiments/benchmark",
         "benchmarks/audit_cost.py",
     ),

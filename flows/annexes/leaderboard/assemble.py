@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TypedDict
@@ -14,19 +14,28 @@ from bandana.algorithms.lower_bounds.lower_bound import Privacy
 from bandana.algorithms.protocol import FloatArray
 from bandana.audits.contents import PROVENANCE
 from bandana.audits.documents.audit import Verdict
-from bandana.audits.documents.fields import present
 from bandana.audits.outcome import MU, Outcome
 from bandana.audits.reporting.intervals import quantiles, words
 from bandana.audits.summary import finite
 from bandana.flows.annexes.leaderboard import document as documents
 from bandana.flows.annexes.leaderboard.benchmark_folder import QUICK_RULE, Benchmark, Problem, every_of
 from bandana.flows.annexes.leaderboard.best import place_of
-from bandana.flows.annexes.leaderboard.contest import contest
-from bandana.flows.annexes.leaderboard.document import Best, Leaderboard, LowerBound, Row
+from bandana.flows.annexes.leaderboard.columns import (
+    Values,
+    agreements,
+    contests,
+    exploration_of,
+    kind_of,
+    mark_fronts,
+    together,
+    tuned_row,
+)
+from bandana.flows.annexes.leaderboard.document import Leaderboard, LowerBound, Row
 from bandana.flows.annexes.leaderboard.measures import NAMES, Measured, allowed_error, measured
-from bandana.flows.annexes.leaderboard.page import family_of
+from bandana.flows.annexes.leaderboard.replications import finished
+from bandana.flows.annexes.leaderboard.tuning import tuned_plan
 from bandana.flows.cells.audits import stored_audit
-from bandana.flows.cells.play import BENCHMARK, is_played
+from bandana.flows.cells.play import BENCHMARK
 from bandana.flows.folder.settings import DataFolder
 from bandana.flows.folder.store import Store
 from bandana.flows.keys import provenance
@@ -34,13 +43,13 @@ from bandana.flows.plan.cells import Cell
 from bandana.flows.plan.roles import Role
 from bandana.flows.problems.environment import CONSTANT, UNIFORM
 from bandana.flows.results.audit_report import write_document
-from bandana.flows.results.summaries import Summary, summarize_cell
-from bandana.flows.spec.aims import aim_of
+from bandana.flows.results.summaries import Summary
+from bandana.flows.spec.aims import Aim, aim_of
 from bandana.flows.texts.mistakes import SpecError
 from bandana.privacy_core import GaussianDP, PureDP
 
-_WITHIN = 2e-3
-"""Relative room in comparisons of mu: claims within a level are rounded down to four digits of their own parameter."""
+UNLEARNED = (UNIFORM, CONSTANT)
+"""Reference rows that need no learning, which a winner must beat."""
 
 
 class Audited(TypedDict):
@@ -67,17 +76,19 @@ def assemble(benchmark: Benchmark, store: Store, command: str) -> Leaderboard:
     failure = sum(each["failure"] for each in audits.values())
     shown = []
     for problem in benchmark.problems:
-        cells = problem.plan.played
-        played = [cell for cell in cells if all(is_played(block, store) for block in cell.blocks())]
-        for block in (block for cell in played for block in cell.blocks()):
+        tuned = tuned_plan(problem, benchmark.folder)
+        played = _finished(problem.plan.played, store)
+        over = _finished(() if tuned is None else tuned.cells, store)
+        for block in (block for cell, _ in (*played.values(), *over.values()) for block in cell.blocks()):
             record = (store.describe(BENCHMARK, block.key) or {}).get(PROVENANCE)
             made.append(("blocks", provenance.shown(record, is_anonymous=store.is_anonymous)))
-        shown.append(_problem(problem, benchmark, cells, played, audits, store))
+        wanted = () if tuned is None else tuned.cells
+        shown.append(_problem(problem, played, over, [cell.name for cell in wanted if cell.name not in over], audits, store))
     if not any(problem["rows"] for problem in shown):
         raise SpecError("the store has no results of this benchmark, or only results of other code; run it first")
     origin = provenance.summary(made)
     return {
-        "schema": "bandana/leaderboard/4",
+        "schema": "bandana/leaderboard/5",
         "kind": "leaderboard",
         "title": benchmark.title,
         "suite": f"version {benchmark.version}, {'quick' if benchmark.is_quick else 'whole'} form",
@@ -87,6 +98,7 @@ def assemble(benchmark: Benchmark, store: Store, command: str) -> Leaderboard:
         "created": origin["ended"],
         "levels": benchmark.levels,
         "audits": {"number": len(audits), "confidence": max(0.0, 1 - failure) if audits else None},
+        "columns": together([each for problem in shown for each in problem["agreement"]]),
         "problems": shown,
         "commands": [command],
         "provenance": {**origin},
@@ -138,30 +150,53 @@ def _subject(cell: Cell) -> str:
     return repr((cell.entry.label, cell.settings.calibration, sorted(cell.settings.level().items()), promised, stated))
 
 
+_Finished = dict[str, tuple[Cell, Summary]]
+"""Cell's name -> the cell with all its replications, and its numbers."""
+
+
+def _finished(cells: Sequence[Cell], store: Store) -> _Finished:
+    """The cells of a plan that are finished."""
+    done = ((cell.name, finished(cell, store)) for cell in cells)
+    return {name: of_cell for name, of_cell in done if of_cell is not None}
+
+
+def _measured(problem: Problem, cells: _Finished) -> dict[str, tuple[Cell, Measured]]:
+    known = ((cell, measured(problem.aim, cell, summary)) for cell, summary in cells.values())
+    return {cell.name: (cell, of_cell) for cell, of_cell in known if of_cell is not None}
+
+
 def _problem(
     problem: Problem,
-    benchmark: Benchmark,
-    cells: Sequence[Cell],
-    played: list[Cell],
+    played: _Finished,
+    tuned: _Finished,
+    missing: Sequence[str],
     audits: dict[str, Audited],
     store: Store,
 ) -> documents.Problem:
-    spec, environment = problem.spec, problem.plan.environments[0]
-    described = environment.describe()
-    summaries = {cell.name: (cell, summarize_cell(cell, store)) for cell in played}
-    known = ((cell, measured(problem.aim, cell, summary)) for cell, summary in summaries.values())
-    measures = {cell.name: (cell, of_cell) for cell, of_cell in known if of_cell is not None}
+    spec, cells = problem.spec, problem.plan.played
+    described = problem.plan.environments[0].describe()
+    measures, over = _measured(problem, played), _measured(problem, tuned)
     uniform = next((of_cell.values for cell, of_cell in measures.values() if cell.entry.name == UNIFORM), None)
     rows = [
-        _row(cell, summaries[cell.name][1], of_cell, uniform, audits.get(_subject(cell)), store)
+        _row(cell, played[cell.name][1], of_cell, uniform, audits.get(_subject(cell)), store)
         for cell, of_cell in measures.values()
     ]
+    waiting, tunable = {*missing}, problem.aim is Aim.REGRET and bool(tuned)
+    for row in rows:
+        label = row["label"]
+        # What has no exploration to tune, or is your own, is in both columns as it is.
+        as_it_is = tunable and label not in waiting and row["role"] != "reference" and row["exploration"] is None
+        if label in over or as_it_is:
+            row["tuned"] = tuned_row(*over.get(label, measures[label]))
     error = allowed_error(problem.aim, cells)
     able = [row for row in rows if row["mu_claimed"] is not None and measures[row["label"]][1].keeps(error)]
-    for row in rows:
-        row["is_on_front"] = row in able and not any(_dominates(other, row) for other in able)
+    mark_fronts(able)
     levels = sorted({mu for item in every_of(spec) for mu in item.mu or ()})
-    trusts = dict.fromkeys(row["privacy_model"] for row in rows if row["role"] == "private")
+    values: Values = {
+        "defaults": {label: of_cell.values for label, (_, of_cell) in measures.items()},
+        "tuned": {label: of_cell.values for label, (_, of_cell) in {**measures, **over}.items()},
+    }
+    best = contests(able, levels, values, {name: values["defaults"][name] for name in UNLEARNED if name in measures})
     return {
         "name": problem.name,
         "title": spec.title or problem.name,
@@ -179,8 +214,9 @@ def _problem(
         "parameters": {name: value for item in every_of(spec) for name, value in item.parameters.items()},
         "rows": sorted(rows, key=_order),
         "lower_bounds": _lower_bounds([*measures.values()]),
-        "best": [_best(able, measures, level, trust) for trust in trusts for level in levels],
-        "missing": [cell.name for cell in cells if cell not in played],
+        "best": best,
+        "agreement": agreements(rows, best),
+        "missing": [*(cell.name for cell in cells if cell.name not in played), *(f"{name}, tuned" for name in missing)],
         "left_out": _left_out(problem, cells),
     }
 
@@ -219,70 +255,38 @@ def _row(
         "mu_measured": None if audit is None else audit["mu"],
         "verdict": None if audit is None else audit["verdict"],
         "audited_on": None if audit is None else audit["problem"],
+        "guarantee": None if claim is None else kind_of(claim.stated),
+        "exploration": exploration_of(cell),
         "mean": of_cell.mean,
         "low": of_cell.low,
         "high": of_cell.high,
+        "replications": len(of_cell.values),
+        "tuned": None,
         "caution": of_cell.caution,
         "median": None if is_share else median,
         "quantile_90": None if is_share else quantile_90,
-        "no_better_than_uniform": None if uniform is None else float((of_cell.values >= uniform).mean()),
+        "no_better_than_uniform": _lost_as_much(of_cell.values, uniform),
         "lower_bound": of_cell.least,
         "over_lower_bound": of_cell.mean / of_cell.least if of_cell.least else None,
         "test": of_cell.test,
         "seconds": None if cell.is_expected else _seconds(cell, store),
         "is_on_front": False,
+        "is_on_own_front": False,
     }
+
+
+def _lost_as_much(values: FloatArray, uniform: FloatArray | None) -> float | None:
+    """Share of replications that lost as much as uniform play; None if it was not played. It has the first ones alone."""
+    if uniform is None:
+        return None
+    both = min(len(values), len(uniform))
+    return float((values[:both] >= uniform[:both]).mean())
 
 
 def _order(row: Row) -> tuple[int, float, float, str]:
     """Private rows by level and regret, then those that are not private, then reference rows."""
     place = ("private", "non-private", "reference").index(row["role"])
     return place, round(row["mu_claimed"] or 0.0, 3), row["mean"], row["label"]
-
-
-def _dominates(other: Row, row: Row) -> bool:
-    """True if another row promises as much to the same people and loses less."""
-    if other["privacy_model"] != row["privacy_model"] or other["mu_claimed"] is None:
-        return False
-    is_as_private = other["mu_claimed"] <= present(row["mu_claimed"]) * (1 + _WITHIN)
-    is_more_private = other["mu_claimed"] < present(row["mu_claimed"]) * (1 - _WITHIN)
-    return bool(is_as_private and (other["mean"] < row["mean"] or (other["mean"] == row["mean"] and is_more_private)))
-
-
-def _best(rows: Sequence[Row], cells: Mapping[str, tuple[Cell, Measured]], level: float, trust: str) -> Best:
-    """The contest within a level: each entry of a trust model plays once, with the weakest claim that it has there."""
-    strongest: dict[str, float] = {}
-    able = [
-        row
-        for row in rows
-        if row["role"] == "private" and row["privacy_model"] == trust and present(row["mu_claimed"]) <= level * (1 + _WITHIN)
-    ]
-    for row in able:
-        strongest[family_of(row)] = max(strongest.get(family_of(row), 0.0), present(row["mu_claimed"]))
-    able = [row for row in able if present(row["mu_claimed"]) == strongest[family_of(row)]]
-    if not able:
-        return {
-            "mu": level, "privacy_model": trust, "label": None, "mu_claimed": None, "mean": None, "low": None, "high": None,
-            "candidates": 0, "best_set": [], "not_beaten": [],
-        }  # fmt: skip
-    values = {row["label"]: cells[row["label"]][1].values for row in able}
-    references = {
-        label: of_cell.values for label, (cell, of_cell) in cells.items() if cell.entry.name in (UNIFORM, CONSTANT)
-    }
-    ended = contest(values, references)
-    first = next(row for row in able if row["label"] == ended.first)
-    return {
-        "mu": level,
-        "privacy_model": trust,
-        "label": first["label"],
-        "mu_claimed": first["mu_claimed"],
-        "mean": first["mean"],
-        "low": first["low"],
-        "high": first["high"],
-        "candidates": len(able),
-        "best_set": list(ended.best),
-        "not_beaten": list(ended.not_beaten),
-    }
 
 
 def _lower_bounds(cells: Sequence[tuple[Cell, Measured]]) -> list[LowerBound]:

@@ -60,12 +60,14 @@ class Problem:
       spec: what is played.
       text: of the spec.
       is_changed: whether it differs from what the version lists.
+      whole: what is played in the whole form, without rows of your own.
     """
 
     name: str
     spec: Spec
     text: str
     is_changed: bool
+    whole: Spec
 
     @cached_property
     def plan(self) -> Plan:
@@ -92,12 +94,14 @@ class Benchmark:
       version: of the folder.
       is_quick: whether it is the quick form.
       problems: in the order of the version, then those that it does not list.
+      folder: where it lies.
     """
 
     title: str
     version: int
     is_quick: bool
     problems: tuple[Problem, ...]
+    folder: Path
 
     @property
     def levels(self) -> list[float]:
@@ -153,12 +157,12 @@ def read(folder: Path, rows: Path | None = None, only: list[str] | None = None, 
         tree["algorithms"] += added
         tree = _quick(tree) if is_quick else tree
         whole = str(yaml.safe_dump(tree, sort_keys=False, allow_unicode=True, width=sys.maxsize))
-        problems.append(Problem(name, parse_spec(whole, str(path), folder), whole, is_changed))
+        problems.append(Problem(name, parse_spec(whole, str(path), folder), whole, is_changed, spec))
     if only is None and (lost := [each for where, _ in own for each in where if each not in known]):
         raise SpecError(
             f"problems: there is no problem and no kind of problem {lost[0]!r}; there are: {', '.join(sorted(known))}"
         )
-    return Benchmark(version.title, version.version, is_quick, tuple(problems))
+    return Benchmark(version.title, version.version, is_quick, tuple(problems), folder)
 
 
 def digest(tree: JsonObject) -> str:

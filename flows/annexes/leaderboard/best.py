@@ -9,6 +9,7 @@ from bandana.audits.documents.fields import present
 from bandana.audits.reporting.document import validate
 from bandana.audits.reporting.numbers import NONE, number
 from bandana.flows.annexes.leaderboard.document import LEADERBOARD, Best, Leaderboard
+from bandana.flows.annexes.leaderboard.page import agreement, contests_of
 from bandana.flows.folder.settings import DataFolder, data_root
 
 _COMMAND = "bandana leaderboard --quick"
@@ -41,10 +42,10 @@ def lines(document: Leaderboard) -> list[str]:
     for problem in document["problems"]:
         name = problem["name"] + _MEASURES[problem["measure"]]
         for trust in dict.fromkeys(best["privacy_model"] for best in problem["best"]):
-            own = [best for best in problem["best"] if best["privacy_model"] == trust]
+            own = contests_of(problem, trust, None, "defaults").values()
             winners = "; ".join(f"mu <= {best['mu']:g}: {_winner(best)}" for best in own)
             lines.append(f"  {name}, {trust}: {winners}")
-    return lines
+    return [*lines, agreement(document["columns"])] if document["columns"]["contests"] else lines
 
 
 def _winner(best: Best) -> str:

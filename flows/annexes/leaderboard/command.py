@@ -30,6 +30,7 @@ from bandana.flows.folder.settings import DataFolder
 
 if TYPE_CHECKING:
     from bandana.flows.annexes.leaderboard.benchmark_folder import Benchmark
+    from bandana.flows.plan.plan import Plan
     from bandana.flows.running.executors import Resources
 
 DEFAULT = Path("experiments/benchmark")
@@ -125,14 +126,16 @@ def _play(
     from bandana.flows.cells.audits import check_audits
 
     audits = audit_plans(benchmark) if is_audited else []
-    every = [cell for problem in benchmark.problems for cell in problem.plan.cells]
+    plans = [*_plans(benchmark).values()]
+    every = [cell for plan in plans for cell in plan.cells]
     check_audits(cell for plan in audits for cell in plan.private)
-    work = [Work(problem.plan, ["benchmark"]) for problem in benchmark.problems]
+    work = [Work(plan, ["benchmark"]) for plan in plans]
     work += [Work(plan, ["audit"]) for plan in audits]
     ask(source, work, place.root, resources, is_agreed=is_agreed)
     begin(place)
     warm_up(every, ["benchmark", *(["audit"] if audits else [])], resources)
-    from bandana.flows.folder.store import write_whole
+    from bandana.flows.annexes.leaderboard.replications import longer_plan
+    from bandana.flows.folder.store import Store, write_whole
     from bandana.flows.spec.spec import standing_alone
     from bandana.flows.suites.step_flows import audit
     from bandana.flows.suites.step_flows import benchmark as play
@@ -142,22 +145,39 @@ def _play(
     for problem in benchmark.problems:
         text = standing_alone(problem.spec, problem.text)
         write_whole(place.suite(problem.spec.name) / "spec.yaml", text.encode())
-        play(problem.plan, str(place.root), resources)
+    for plan in plans:
+        play(plan, str(place.root), resources)
+        if (longer := longer_plan(plan, Store(place.results))) is not None:
+            play(longer, str(place.root), resources)
     for plan in audits:
         audit(plan, str(place.root), resources)
 
 
+def _plans(benchmark: Benchmark) -> dict[str, Plan]:
+    """Name -> plan of each problem with the defaults, and with what was tuned for it."""
+    from bandana.flows.annexes.leaderboard.tuning import tuned_plan
+
+    plans = {}
+    for problem in benchmark.problems:
+        plans[problem.name] = problem.plan
+        if (tuned := tuned_plan(problem, benchmark.folder)) is not None:
+            plans[f"{problem.name}, tuned"] = tuned
+    return plans
+
+
 def _say_what_is_left(benchmark: Benchmark, place: DataFolder, *, is_audited: bool) -> None:
     from bandana.flows.annexes.leaderboard.benchmark_folder import audit_plans
+    from bandana.flows.annexes.leaderboard.replications import longer_plan
     from bandana.flows.cells.audits import stored_audit
     from bandana.flows.cells.play import is_played
     from bandana.flows.folder.store import Store
 
     store = Store(place.results)
-    for problem in benchmark.problems:
-        blocks = problem.plan.blocks()
+    for name, plan in _plans(benchmark).items():
+        longer = longer_plan(plan, store)
+        blocks = [*plan.blocks(), *(() if longer is None else longer.blocks())]
         missing = sum(not is_played(block, store) for block in blocks)
-        echo(f"{problem.name}: {missing} of {len(blocks)} blocks are left to play")
+        echo(f"{name}: {missing} of {len(blocks)} blocks are left to play")
     if is_audited:
         cells = [cell for plan in audit_plans(benchmark) for cell in plan.private]
         missing = sum(stored_audit(cell, store) is None for cell in cells)

@@ -18,7 +18,7 @@ simulates how often sets hold all that are best, on regrets of the catalog's own
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import permutations
 from typing import NamedTuple
 
@@ -49,13 +49,14 @@ def contest(values: Mapping[str, FloatArray], references: Mapping[str, FloatArra
     """Decides a contest.
 
     Args:
-      values: label -> (n_reps,) losses, paired by replication; at least one row.
+      values: label -> (n_reps,) losses, paired by replication; at least one row. Of two rows of different lengths the
+        replications that both have are compared.
       references: the same of reference rows that need no learning.
     """
     order = sorted(values, key=lambda label: (float(values[label].mean()), label))
-    losses = np.array([values[label] for label in order], dtype=float)
+    losses = [np.asarray(values[label], dtype=float) for label in order]
     is_worse = _are_shown_to_be_worse(losses)
-    gates = {name: float(p_values((losses[0] - others)[None])[0]) for name, others in references.items()}
+    gates = {name: float(p_values(_paired(losses[0], others))) for name, others in references.items()}
     return Contest(
         order[0],
         tuple(label for label, is_out in zip(order, is_worse, strict=True) if not is_out),
@@ -63,15 +64,20 @@ def contest(values: Mapping[str, FloatArray], references: Mapping[str, FloatArra
     )
 
 
-def _are_shown_to_be_worse(losses: FloatArray) -> BoolArray:
-    """(k,) true for each of (k, n_reps) rows that is worse than another one, by Holm's method over all ordered pairs."""
+def _paired(ours: FloatArray, theirs: FloatArray) -> FloatArray:
+    """Differences of the replications that both have."""
+    both = min(len(ours), len(theirs))
+    return np.asarray(ours[:both] - theirs[:both])
+
+
+def _are_shown_to_be_worse(losses: Sequence[FloatArray]) -> BoolArray:
+    """(k,) true for each of k rows of (n_reps,) that is worse than another one, by Holm's method over all ordered pairs."""
     pairs = np.array(list(permutations(range(len(losses)), 2)), dtype=int).reshape(-1, 2)
-    better, worse = pairs.T
-    chances = p_values(losses[better] - losses[worse])
+    chances = np.array([float(p_values(_paired(losses[better], losses[worse]))) for better, worse in pairs])
     order = np.argsort(chances, kind="stable")
     is_rejected = np.cumprod(chances[order] <= FAILURE / np.arange(len(pairs), 0, -1)).astype(bool)
     is_worse = np.zeros(len(losses), dtype=bool)
-    is_worse[worse[order[is_rejected]]] = True
+    is_worse[pairs[order[is_rejected], 1]] = True
     return is_worse
 
 
@@ -89,7 +95,7 @@ def p_values(differences: FloatArray) -> FloatArray:
     """
     if differences.shape[-1] < 2:
         return np.ones(differences.shape[:-1])
-    chances = np.where(differences[..., 0] < 0, 0.0, 1.0)
+    chances = np.array(np.where(differences[..., 0] < 0, 0.0, 1.0))
     has_spread = np.ptp(differences, axis=-1) > 0
     chances[has_spread] = ttest_1samp(differences[has_spread], 0.0, axis=-1, alternative="less").pvalue
     return chances

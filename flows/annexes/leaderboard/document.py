@@ -20,8 +20,28 @@ _Class = TypedDict(
 """`class` is a word of Python."""
 
 
-class Row(Document):
-    """One algorithm at one level of privacy, or one that is not private."""
+class Ranked(Document):
+    """The part of a row that is ranked."""
+
+    exploration: Annotated[str | None, "Parameter of exploration, with its value; null: it has none."]
+    mean: Annotated[float, "Mean over replications of the problem's measure; regret is in units of reward."]
+    low: Annotated[float, "Lower end of its 95 % confidence interval."]
+    high: Annotated[float, "Upper end of its 95 % confidence interval."]
+    replications: Annotated[Size, "How many there are: more where the measure is skewed."]
+    is_on_front: Annotated[
+        bool,
+        "Whether no row in the same trust model promises as much and has a smaller mean; of tests of fixed confidence, "
+        "among those that keep their error.",
+    ]
+    is_on_own_front: Annotated[bool, "The same among rows whose guarantee is of the same kind."]
+
+
+class TunedRow(Ranked):
+    """The row with the exploration that was tuned for it."""
+
+
+class Row(Ranked):
+    """One algorithm at one level of privacy, or one that is not private, with the exploration of its family."""
 
     label: Annotated[Text, "Unique on the problem."]
     algorithm: Annotated[str, "Name in the catalog, or of your own file."]
@@ -42,9 +62,11 @@ class Row(Document):
     audited_on: Annotated[
         str | None, "Problem on which the entry was audited at this level; a promise depends on no problem."
     ]
-    mean: Annotated[float, "Mean over replications of the problem's measure; regret is in units of reward."]
-    low: Annotated[float, "Lower end of its 95 % confidence interval."]
-    high: Annotated[float, "Upper end of its 95 % confidence interval."]
+    guarantee: Annotated[
+        Literal["pure", "concentrated", "approximate"] | None,
+        "Kind of the claim; concentrated: Renyi, zero-concentrated and Gaussian DP; null: not private.",
+    ]
+    tuned: Annotated[TunedRow | None, "With tuned exploration; null: nothing was chosen for it, or it is not finished."]
     caution: Annotated[str | None, "Why the interval may be too short; null: nothing speaks for it."]
     median: Annotated[float | None, "Of the replications; null: the measure is a share."]
     quantile_90: Annotated[float | None, "Which nine of ten replications do not exceed; null: the measure is a share."]
@@ -57,18 +79,17 @@ class Row(Document):
     seconds: Annotated[
         NonNegative | None, "Seconds of one replication on one core; null: computed and not played, or not recorded."
     ]
-    is_on_front: Annotated[
-        bool,
-        "Whether no row in the same trust model promises as much and has a smaller mean; of tests of fixed confidence, "
-        "among those that keep their error.",
-    ]
 
 
 class Best(Document):
     """A contest: who is best of the private entries of one trust model, each with its weakest claim within a level."""
 
+    column: Annotated[Literal["defaults", "tuned"], "Which exploration rows play with: their family's, or their own."]
     mu: Annotated[Positive, "Level."]
     privacy_model: Annotated[str, "Trust model."]
+    guarantee: Annotated[
+        Literal["pure", "concentrated", "approximate"] | None, "Kind of guarantee of all that play; null: any."
+    ]
     label: Annotated[str | None, "The row of least mean; null: none promises as much."]
     mu_claimed: Annotated[NonNegative | None, "Its claim as mu, which may be far within the level."]
     mean: Annotated[float | None, "Its mean."]
@@ -85,6 +106,29 @@ class Best(Document):
         "Reference rows that the row of least mean is not shown to beat, by paired t-tests at 5 % together; with any of "
         "them, nobody has won.",
     ]
+
+
+class Agreement(Document):
+    """How far defaults and tuned rows rank alike in a contest among all guarantees."""
+
+    mu: Annotated[Positive, "Level."]
+    privacy_model: Annotated[str, "Trust model."]
+    rows: Annotated[Count, "How many rows are in both."]
+    kendall: Annotated[float | None, "Kendall's tau-b of their means; null: fewer than three rows, or all are equal."]
+    spearman: Annotated[float | None, "Spearman's correlation of their ranks; null: as above."]
+    defaults: Annotated[str | None, "Winner among defaults; null: nobody."]
+    tuned: Annotated[str | None, "Winner among tuned rows; null: nobody."]
+
+
+class Columns(Document):
+    """How far defaults and tuned rows rank alike on all problems."""
+
+    contests: Annotated[Count, "Contests that both columns have."]
+    ranked: Annotated[Count, "Those of at least three rows."]
+    kendall: Annotated[float | None, "Mean of Kendall's tau-b over these; null: there are none."]
+    spearman: Annotated[float | None, "Mean of Spearman's correlation over these; null: there are none."]
+    won: Annotated[Count, "Contests that somebody wins in a column at least."]
+    holds: Annotated[Share | None, "Share of these that the same row wins in both; null: there are none."]
 
 
 class LowerBound(_Class, Document):
@@ -113,14 +157,15 @@ class Problem(Document):
     ]
     unit: Annotated[str, "What a user is, in the plural."]
     horizon: Annotated[Size, "Rounds or episodes."]
-    replications: Annotated[Size, "Of each row."]
+    replications: Annotated[Size, "Of each row, but for skewed ones, which have more."]
     band: Annotated[str, "How intervals are made."]
     is_changed: Annotated[bool, "Whether it differs from what the version lists."]
     levels: Annotated[list[Positive], "Levels of privacy, as mu."]
     parameters: Annotated[dict[str, object], "Values of parameters, the same for every entry that takes them."]
     rows: Annotated[list[Row], "Finished rows."]
     lower_bounds: Annotated[list[LowerBound], "Empty: none is known."]
-    best: Annotated[list[Best], "One for each trust model and level."]
+    best: Annotated[list[Best], "One for each trust model, level, kind of guarantee and column."]
+    agreement: Annotated[list[Agreement], "One for each trust model and level that both columns have."]
     missing: Annotated[list[str], "Rows that are not finished."]
     left_out: Annotated[list[str], "Entries of this kind that do not play."]
 
@@ -137,7 +182,7 @@ class AllAudits(Document):
 class Leaderboard(Document):
     """A benchmark's leaderboard."""
 
-    schema: Annotated[Literal["bandana/leaderboard/4"], "Version of this format."]
+    schema: Annotated[Literal["bandana/leaderboard/5"], "Version of this format."]
     kind: Annotated[Literal["leaderboard"], "Kind of document."]
     title: Annotated[Text, "Title."]
     suite: Annotated[Text, "Version and form in words."]
@@ -147,6 +192,7 @@ class Leaderboard(Document):
     created: Annotated[Moment | None, "Time of the last result; null: not recorded."]
     levels: Annotated[list[Positive], "Levels of all problems, as mu."]
     audits: AllAudits
+    columns: Columns
     problems: Annotated[list[Problem], AtLeast1, "In the order of the page."]
     commands: Annotated[list[str], "Commands that make it."]
     provenance: Annotated[dict[str, object], "Who computed the results, as in a report."]
@@ -162,8 +208,13 @@ def _contradictions(document: Leaderboard) -> Iterator[Contradiction]:
         for place, row in enumerate(problem["rows"]):
             if row["label"] in labels[:place]:
                 yield f"{path}.rows[{place}].label", row["label"], "occurs twice; labels must be unique"
-            if not row["low"] - abs(row["mean"]) * TOLERANCE <= row["mean"] <= row["high"] + abs(row["mean"]) * TOLERANCE:
-                yield f"{path}.rows[{place}].mean", row["mean"], "lies outside of its interval"
+            parts: list[tuple[str, Ranked]] = [("", row), *([(".tuned", row["tuned"])] if row["tuned"] else [])]
+            for name, part in parts:
+                room = abs(part["mean"]) * TOLERANCE
+                if not part["low"] - room <= part["mean"] <= part["high"] + room:
+                    yield f"{path}.rows[{place}]{name}.mean", part["mean"], "lies outside of its interval"
+            if (row["role"] == "private") != (row["guarantee"] is not None):
+                yield f"{path}.rows[{place}].guarantee", row["guarantee"], "must be given by private rows, and by no others"
             if (row["role"] == "private") != (row["claim"] is not None):
                 yield f"{path}.rows[{place}].claim", row["claim"], "must be given by private rows, and by no others"
             if (row["verdict"] is None) != (row["audited_on"] is None):
@@ -178,5 +229,5 @@ def _contradictions(document: Leaderboard) -> Iterator[Contradiction]:
 
 _KICKERS = {"leaderboard": "Leaderboard of a benchmark"}
 LEADERBOARD = KINDS["leaderboard"] = Kind(
-    "bandana/leaderboard/4", Leaderboard, _KICKERS, page.headline, page.sections, contradictions=_contradictions
+    "bandana/leaderboard/5", Leaderboard, _KICKERS, page.headline, page.sections, contradictions=_contradictions
 )

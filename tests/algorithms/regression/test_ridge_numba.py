@@ -106,7 +106,7 @@ def test_least_eigenvalues(shape, spread):
     assert (np.abs(out - np.linalg.eigvalsh(matrix)[:, 0]) <= 1e-12 * size).all()
 
 
-@pytest.mark.parametrize("d", [1, 3, 6])
+@pytest.mark.parametrize("d", [1, 3, 6, 30])
 def test_a_replicates_least_eigenvalue_depends_on_no_other(d):
     rng = np.random.default_rng(d)
     matrix = positive_definite(rng, 37, d) * np.geomspace(1e-6, 1e6, 37)[:, None, None]

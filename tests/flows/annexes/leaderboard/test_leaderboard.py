@@ -138,9 +138,15 @@ def test_the_front_and_the_best_follow_from_the_rows(board):
     rows, problem = rows_of(board), board["problems"][0]
     for found in problem["best"]:
         able = [r for r in rows.values() if r["role"] == "private" and r["mu_claimed"] <= found["mu"] * 1.002]
-        assert found["mean"] == min(row["mean"] for row in able)
-        assert rows[found["label"]]["is_on_front"] or found["mu"] == 2
-    assert [found["mu"] for found in problem["best"]] == [0.5, 2]
+        kind = found["guarantee"]
+        assert found["mean"] == min(row["mean"] for row in able if kind in (None, row["guarantee"]))
+        front = "is_on_front" if kind is None else "is_on_own_front"
+        assert rows[found["label"]][front] or found["mu"] == 2
+    assert [(found["guarantee"], found["mu"]) for found in problem["best"]] == [
+        (kind, mu) for kind in (None, "pure", "concentrated") for mu in (0.5, 2)
+    ]
+    assert {row["guarantee"] for label, row in rows.items() if label.startswith("adap-ucb tight")} == {"pure"}
+    assert {row["guarantee"] for label, row in rows.items() if label.startswith("adar-ucb tight")} == {"concentrated"}
     assert sum(row["is_on_front"] for row in rows.values()) >= 1
     assert not rows["ucb"]["is_on_front"]
 
@@ -148,7 +154,8 @@ def test_the_front_and_the_best_follow_from_the_rows(board):
 def test_each_entry_plays_a_contest_once_at_its_weakest_claim(board):
     narrow = "adap-ucb tight eps=0.4", "adar-ucb tight eps=0.25"
     wide = "adap-ucb tight eps=1.668", "adar-ucb tight eps=4"
-    for ended, able in zip(board["problems"][0]["best"], (narrow, wide), strict=True):
+    overall = [ended for ended in board["problems"][0]["best"] if ended["guarantee"] is None]
+    for ended, able in zip(overall, (narrow, wide), strict=True):
         assert ended["candidates"] == 2
         assert ended["label"] in ended["best_set"]
         assert set(ended["best_set"]) <= set(able)
@@ -255,7 +262,7 @@ def test_a_row_of_one_s_own_by_adding_a_file(board, place):
     assert rows[added]["is_own"]
     assert rows[added]["mu_claimed"] == 1
     assert not found["problems"][0]["is_changed"]  # the problem is the version's, whoever plays on it
-    moving = ("is_on_front",)
+    moving = ("is_on_front", "is_on_own_front")
     for label, row in before.items():
         assert {k: v for k, v in rows[label].items() if k not in moving} == {k: v for k, v in row.items() if k not in moving}
     assert "(own)" in render_html(found)
@@ -299,6 +306,7 @@ def test_tests_for_the_best_arm_are_measured_by_rounds_or_errors(tests_board):
         assert row["lower_bound"] is None if test["undecided"] else row["lower_bound"] > 0
     for found in problem["best"]:
         able = [row for row in rows.values() if row["mu_claimed"] is not None and row["mu_claimed"] <= found["mu"] * 1.002]
+        able = [row for row in able if found["guarantee"] in (None, row["guarantee"])]
         assert found["mean"] == min(row["mean"] for row in able)
     page = render_html(board)
     for words in ("Rounds to stop", "Not stopped") if aim == "fixed-confidence" else ("Wrong", "Proved at most"):
