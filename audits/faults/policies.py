@@ -8,7 +8,7 @@ import numpy as np
 
 from bandana.algorithms.bandits.contextual.offers import Sensitive
 from bandana.algorithms.bandits.contextual.regression_policies import RegressionPolicy
-from bandana.algorithms.protocol import FloatArray, IntArray, Record
+from bandana.algorithms.protocol import FloatArray, Record
 from bandana.audits.faults.contextual import LINUCB
 from bandana.audits.faults.fault import Control, Host, State, extended, fault_of
 from bandana.audits.faults.logistic import LOGISTIC
@@ -22,10 +22,11 @@ class _RateFromRewards(RegressionPolicy):
         sensitive, released = super().init(n_reps)
         return sensitive, extended(released, exact=np.zeros(n_reps))
 
-    def act(self, released: State, context: FloatArray | None, step: int, coins: FloatArray) -> IntArray:
+    def probabilities(self, released: State, context: FloatArray, coins: FloatArray) -> FloatArray:
+        """(n_reps, n_actions), of losses that exact rewards make steeper: the fault."""
         factor = np.exp(released.exact)[:, None]
         steeper = released._replace(estimate=released.estimate * factor, past=released.past * factor[:, None])
-        return super().act(steeper, context, step, coins)
+        return super().probabilities(steeper, context, coins)
 
     def absorb(self, sensitive: Sensitive, released: State, record: Record, ledger: Ledger) -> tuple[Sensitive, State]:
         released.exact[:] += (record.rewards[:, 0] - self.reward_range.low) / self.reward_range.width

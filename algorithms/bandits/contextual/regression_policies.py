@@ -153,7 +153,7 @@ class RegressionPolicy(LinUCB):
         place = int(np.searchsorted(self.ends, released.clock[0]))
         if place < len(self.ends) and self.ends[place] == released.clock[0]:
             state, noisy, _ = self.sums.close(state, ledger)
-            self._learn(released, noisy, place + 1)  # type: ignore[arg-type]
+            self._learn(released, noisy, place + 1)
             released.past[:, place] = released.estimate
         return Sensitive(state), released
 
@@ -175,7 +175,7 @@ class RegressionPolicy(LinUCB):
 
 
 @dataclass(frozen=True)
-class LogisticPolicy(RegressionPolicy, LogisticUCB):
+class LogisticPolicy(RegressionPolicy, LogisticUCB):  # type: ignore[misc]
     r"""Draws each action by the losses 1 - sigma(<theta, x>) that a private logistic regression predicts.
 
     The regression is that of `LogisticUCB`: a record adds (w x x^T, c x), linearized at the released estimate of its batch,
@@ -283,7 +283,7 @@ class LogisticPolicySettings(PolicySettings):
 GROWTH = Parameter("growth", "Factor from the round of one release to that of the next, at least 1.", 1.3)
 GAMMA_SCALE = Parameter("gamma_scale", "Gaps are weighed by gamma = gamma_scale sqrt(n_actions t), t rounds before.", 25.0)
 RATE_SCALE = Parameter("rate_scale", "Factor on the learning rate min(1/K, 1/sqrt(K B)) after a batch of B rounds.", 128.0)
-BONUS = Parameter("bonus", "Scale of the bonus of actions that would have been played little.", 0.1)
+BONUS = Parameter("bonus", "Scale of the bonus of actions that would have been played little.", 0.01)
 RATE = Parameter("rate", "Learning rate of the exponential weights, for each round of a batch.", 0.1)
 
 _FOSTER_RAKHLIN = "Foster and Rakhlin (2020), Beyond UCB: optimal and efficient contextual bandits with regression oracles"
