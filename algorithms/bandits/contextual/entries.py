@@ -12,6 +12,7 @@ from bandana.algorithms.bandits.contextual.lin_priv import LIN_PRIV
 from bandana.algorithms.bandits.contextual.lin_ucb import LinUCB, LinUCBSettings
 from bandana.algorithms.bandits.contextual.logistic_ucb import LOGISTIC
 from bandana.algorithms.bandits.contextual.oful import PARTS, adar_oful, oful
+from bandana.algorithms.bandits.contextual.regression_policies import POLICIES
 from bandana.algorithms.entry import (
     AS_KNOWN,
     AZIZE_BASU,
@@ -148,4 +149,5 @@ ENTRIES = (
     *GREEDY,
     *BATCHED,
     *LOGISTIC,
+    *POLICIES,
 )  # fmt: skip

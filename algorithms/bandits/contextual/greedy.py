@@ -28,7 +28,7 @@ DIVERSITY = Parameter(
 )  # fmt: skip
 
 
-class _LeastShift(PrivateRidge):
+class LeastShift(PrivateRidge):
     """Ridge regression that shifts by lambda + q: enough for V >= sum x x^T + lambda I, and no more."""
 
     def regularizer(self, step: int | IntArray) -> Regularizer:
@@ -63,7 +63,7 @@ class GreedyRidge(LinUCB):
 
     diversity: float | None = None
 
-    regressor = _LeastShift
+    regressor = LeastShift
 
     def __post_init__(self) -> None:
         super().__post_init__()

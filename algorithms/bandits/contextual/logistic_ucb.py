@@ -273,13 +273,13 @@ class LogisticSettings:
 _ZHANG = "Zhang, Yang, Jin, Xiao and Zhou (2016), Online stochastic linear optimization under one-bit feedback"
 
 
-def _logit_bound(settings: Settings) -> float:
+def logit_bound_of(settings: Settings) -> float:
     """S: as given, or the problem's, or 3 where its rewards are not said to be logistic."""
     problem, given = settings.problem, settings.parameters[LOGIT_BOUND.name]
     return given or (problem.logit_bound if isinstance(problem, LogisticProblem) else _OTHERWISE)
 
 
-_logistic = built_by(LogisticSettings, logit_bound=_logit_bound)
+_logistic = built_by(LogisticSettings, logit_bound=logit_bound_of)
 
 
 def _structure(settings: Settings) -> Structure | None:
