@@ -39,7 +39,6 @@ _COMMANDS: tuple[Callable[..., None], ...] = (
     suites.demo,
     suites.check,
     suites.run,
-    suites.tune,
     lookup.schema,
     audits.audit,
     reports.report,

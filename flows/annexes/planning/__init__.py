@@ -1,5 +1,5 @@
-"""Planning: the noise that a claim takes, before anything is run."""
+"""Planning: the noise that a claim takes, and the exploration of each cell, before anything is run."""
 
 from bandana.flows.annex import Annex
 
-ANNEX = Annex(plugs={"commands": {"calibrate": f"{__name__}.command:calibrate"}})
+ANNEX = Annex(plugs={"commands": {"tune": f"{__name__}.tune_command:tune", "calibrate": f"{__name__}.command:calibrate"}})

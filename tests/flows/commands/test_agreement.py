@@ -14,7 +14,7 @@ from bandana.flows.commands.options import USER_MISTAKE
 from bandana.flows.plan.plan import Plan
 from bandana.flows.queries import explain
 from bandana.flows.spec.spec import load_spec
-from bandana.flows.suites import audit_all, suite, tune
+from bandana.flows.suites import audit_all, suite
 from bandana.flows.texts.mistakes import SpecError
 
 ASKS = "start it with --yes"
@@ -29,11 +29,15 @@ def _nothing_is_started(tmp_path, monkeypatch):
     def refuse(*_, **__):
         raise SpecError("started")
 
-    for module, name in ((suite, "suite"), (tune, "tune"), (audit_all, "audit_all")):
+    for module, name in ((suite, "suite"), (audit_all, "audit_all")):
         monkeypatch.setattr(module, name, refuse)
     for name in ("begin", "warm_up", "while_the_server_starts"):
         for command in ("suites", "audit.catalog"):
             monkeypatch.setattr(f"bandana.flows.commands.{command}.{name}", refuse, raising=False)
+    with suppress(ImportError):
+        monkeypatch.setattr("bandana.flows.annexes.planning.tuning.tune", refuse)
+        for name in ("begin", "warm_up", "while_the_server_starts"):
+            monkeypatch.setattr(f"bandana.flows.annexes.planning.tune_command.{name}", refuse)
     with suppress(ImportError):
         monkeypatch.setattr("bandana.flows.annexes.operations.service.server", refuse)
 
@@ -68,8 +72,8 @@ def _commands(folder, path):
 
 @pytest.mark.parametrize("name", ["run", "audit", "tune", "serve", "audit --all"])
 def test_more_than_a_day_of_work_is_asked_about(name, tmp_path, long_spec):
-    if name == "serve":
-        pytest.importorskip("bandana.flows.annexes.operations")
+    if annex := {"serve": "operations", "tune": "planning"}.get(name):
+        pytest.importorskip(f"bandana.flows.annexes.{annex}")
     command = _commands(tmp_path, long_spec)[name]
     said = _said(*command)
     assert ASKS in said

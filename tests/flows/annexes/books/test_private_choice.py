@@ -17,10 +17,10 @@ from bandana.flows.plan.plan import Plan, cells_of
 from bandana.flows.running.side_by_side import Workers
 from bandana.flows.spec.spec import load_spec
 from bandana.flows.suites import steps
-from bandana.flows.suites import tune as tuning
-from bandana.flows.suites.tune import tune
 from bandana.flows.texts.mistakes import BookError, SpecError
 from bandana.privacy_core import BoundedRangeEvent
+
+tuning = pytest.importorskip("bandana.flows.annexes.planning.tuning")
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def test_a_tuning_on_private_rows_is_charged_with_its_choices_and_shows_no_regre
 
 def _check_private_tuning(written, folder):
     spec = written()
-    done = tune(spec, trials_of(spec, folder), str(folder.root))
+    done = tuning.tune(spec, trials_of(spec, folder), str(folder.root))
     state = BudgetBook(str(folder.book("people"))).state()
     choices = [charge for charge in state.charges if charge.facts["cell"].startswith("choice of beta for ")]
     assert [dict(charge.events) for charge in choices] == [{BoundedRangeEvent(0.5 * (1 + 1e-12)): 1}] * 2
@@ -70,7 +70,7 @@ def _check_private_tuning(written, folder):
     assert set(done.chosen.values()) <= {3.5, 4, 5}
     assert "exponential mechanism with epsilon 0.5" in done.rule
     assert {(each.mean, each.low, each.high) for each in done.tried["adar-ucb tight eps=0.001"]} == {(None, None, None)}
-    again = tune(spec, trials_of(spec, folder), str(folder.root))
+    again = tuning.tune(spec, trials_of(spec, folder), str(folder.root))
     assert again == done, "a choice that was drawn stays"
     assert len(BudgetBook(str(folder.book("people"))).entries()) == len(state.entries)
     assert {cell.settings.parameters["beta"] for cell in cells_of(pinned(spec, folder.root))} == set(done.chosen.values())
@@ -80,7 +80,7 @@ def test_trials_and_choices_are_refused_as_a_whole(private):
     written, folder = private
     spec = written(budget=0.6)
     with pytest.raises(BookError, match=r"out of budget: .* nothing was drawn"):
-        tune(spec, trials_of(spec, folder), str(folder.root))
+        tuning.tune(spec, trials_of(spec, folder), str(folder.root))
     assert not folder.results.exists()
     assert BudgetBook(str(folder.book("people"))).entries() == []
 
