@@ -192,14 +192,14 @@ def _of(correlation: object, pairs: FloatArray) -> float | None:
 
 def together(agreements: Sequence[Agreement]) -> Columns:
     """The same over all contests of a page."""
-    orders = [(each["kendall"], each["spearman"]) for each in agreements if each["kendall"] is not None]
+    kendall = [each["kendall"] for each in agreements if each["kendall"] is not None]
+    spearman = [each["spearman"] for each in agreements if each["spearman"] is not None]
     won = [(each["defaults"], each["tuned"]) for each in agreements if each["defaults"] or each["tuned"]]
-    means = np.mean(orders, axis=0) if orders else (None, None)
     return {
         "contests": len(agreements),
-        "ranked": len(orders),
-        "kendall": None if not orders else float(means[0]),
-        "spearman": None if not orders else float(means[1]),
+        "ranked": len(kendall),
+        "kendall": None if not kendall else float(np.mean(kendall)),
+        "spearman": None if not spearman else float(np.mean(spearman)),
         "won": len(won),
         "holds": None if not won else float(np.mean([ours == theirs for ours, theirs in won])),
     }

@@ -55,8 +55,8 @@ _READ = (
      "for real data whose rows are fixed."),
     ("Front", "No row in the same trust model promises as much and does better. Trust models are not compared: central DP "
      "of rewards, joint DP of records and local DP protect different things. `own`: on the front of its kind of guarantee "
-     "alone. A common µ puts kinds on one axis, but ranks noise laws there too: Laplace noise of a pure claim has a µ that "
-     "it pays for, and Gaussian noise has not."),
+     "alone. A common µ puts kinds on one axis, and so ranks laws of noise too: at small µ, Gaussian noise is smaller than "
+     "the Laplace noise of a pure claim."),
     ("Guarantee", "Pure: ε-DP. Concentrated: Rényi, zero-concentrated and Gaussian DP. Approximate: (ε, δ)-DP. Each kind "
      "has contests and a front of its own beside those of all."),
     ("Defaults, tuned", "Each row plays with one factor on its widths for its whole family, and again with the exploration "

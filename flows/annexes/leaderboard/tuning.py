@@ -169,8 +169,8 @@ def tune(benchmark: Benchmark, store: Store, workers: Workers) -> None:
     }
     tried: dict[tuple[Trials, str], dict[float, Tried]] = {key: {} for key in alive}
     for most, times in RUNGS:
-        for key, own in tried.items():
-            alive[key] = sorted(alive[key], key=lambda factor: (own[factor].mean, -factor) if own else (-factor,))[:most]
+        for key, tries in tried.items():
+            alive[key] = sorted(alive[key], key=partial(_place, tries))[:most]
         plans = {trial: _plans(trial, alive, times) for trial in trials}
         play((plan for own in plans.values() for plan in own.values()), store, workers)
         for trial, by_factor in plans.items():
@@ -180,10 +180,15 @@ def tune(benchmark: Benchmark, store: Store, workers: Workers) -> None:
                     mean, low, high = (float(end) for end in ends)
                     tried[trial, cell.name][factor] = Tried(value=factor, mean=mean, low=low, high=high)
     for trial in trials:
-        own = {name: tries for (whose, name), tries in tried.items() if whose is trial}
-        last = {name: [tries[factor] for factor in alive[trial, name]] for name, tries in own.items()}
-        chosen = {name: choose(finalists) for name, finalists in last.items()}
-        trial.write(chosen, {name: [*tries.values()] for name, tries in own.items()})
+        mine = {name: tries for (whose, name), tries in tried.items() if whose is trial}
+        chosen = {name: choose([tries[factor] for factor in alive[trial, name]]) for name, tries in mine.items()}
+        if mine:
+            trial.write(chosen, {name: [*tries.values()] for name, tries in mine.items()})
+
+
+def _place(tries: Mapping[float, Tried], factor: float) -> tuple[float, float]:
+    """Order of values after a rung: the least mean first, of equal ones the largest; before the first rung the largest."""
+    return (tries[factor].mean or 0.0) if tries else 0.0, -factor
 
 
 def _plans(trial: Trials, alive: Mapping[tuple[Trials, str], Sequence[float]], times: int) -> dict[float, Plan]:
