@@ -128,7 +128,7 @@ def unknown(what: str, name: object, options: Sequence[str], listing: str) -> st
 
 
 def nearest(name: object, options: Sequence[str], listing: str) -> str:
-    """What follows a name that is none of the options: the nearest one, and all of few; `listing` shows all of many."""
+    """Advice on a name that is none of the options: the nearest one, and all of few; `listing` shows all of many."""
     known = f"known are {', '.join(options)}"
     if len(known) > _MOST_SHOWN:
         known = f"{listing} shows all {len(options)}"
@@ -136,7 +136,7 @@ def nearest(name: object, options: Sequence[str], listing: str) -> str:
 
 
 def _meant(missing: str, given: object, known: Collection[str]) -> str:
-    """What a missing field may have been meant by: `- adar-ucb:` for `- algorithm: adar-ucb`, or a name much like it."""
+    """Advice on a missing field, by what it may have been meant by: `- adar-ucb:` for `- algorithm: adar-ucb`, or a name much like it."""
     others = {str(key): value for key, value in given.items() if key not in known} if isinstance(given, Mapping) else {}
     if close := difflib.get_close_matches(missing, others, n=1):
         return f"; did you mean it by {close[0]!r}?"

@@ -175,7 +175,7 @@ def _tuned(document: Leaderboard) -> list[Block]:
 
 
 def agreement(columns: Columns) -> str:
-    """How far both columns rank alike, in words."""
+    """Agreement of both columns' rankings, in words."""
     text = f"Defaults and tuned rows play {columns['contests']} contests."
     if columns["kendall"] is not None:
         text += (
