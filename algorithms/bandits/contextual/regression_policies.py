@@ -46,7 +46,7 @@ class Predictors(NamedTuple):
     clock: IntArray
     """(n_reps,) rounds played; the same in all replicates."""
     past: FloatArray
-    """(n_reps, n_releases, d) the estimates of all releases, 0 where there was none yet."""
+    """(n_reps, n_releases, d) the estimates of all releases, 0 before each; none for rules that read the last one."""
 
 
 @dataclass(frozen=True)
@@ -65,14 +65,15 @@ class RegressionPolicy(LinUCB):
     delta)-joint DP, for neighbors that replace one record. Sensitivity: that of LinUCB. x is shortened to norm 1, and the
     reward clipped and centered to |y| <= Y, whatever the record holds, so that a record moves its batch's (sum x x^T, sum y
     x) by at most S of `JointGaussian`. A record lies in one batch, which enters a factorized sum as one step: all releases
-    together cost one Gaussian event of multiplier S / sigma (`bandana.privacy_core.factorized`), also for batches whose
-    actions depend on earlier releases. Batches end at public rounds.
+    together cost one Gaussian event of mu = S / sigma (`bandana.privacy_core.factorized`), also for batches whose actions
+    depend on earlier releases. Batches end at public rounds.
 
     The rest is post-processing. Let A_i be the action of user i, and C all coins, whose law depends on no data. A_i is a
     function of C, of the releases before user i and of the own vectors: other records enter it through releases alone. So
-    given C, actions of all users but i are a function of the releases and of records other than i's (the Billboard lemma
-    of Hsu, Huang, Roth, Roughgarden and Wu 2014). The releases are (epsilon, delta)-DP given each C: so are these actions,
-    and C with them (the proposition of `bandana.algorithms.coins`). Constants of the rule are public: no rate follows data.
+    given C, actions of all users but i are a function of the releases and of records other than i's, which neighbors share
+    (the Billboard lemma of Hsu, Huang, Roth, Roughgarden and Wu 2014). The releases are (epsilon, delta)-DP given each C: so
+    are these actions, and C with them (the proposition of `bandana.algorithms.coins`). Constants of the rule are public: no
+    rate follows data.
     The own action may show the own vectors to whoever sees it.
 
     Public: arms, d, T, the range, all parameters. Cost: O(n_actions d) a round, times the number of releases for rules that
@@ -115,7 +116,8 @@ class RegressionPolicy(LinUCB):
     def init(self, n_reps: int) -> tuple[Sensitive, Predictors]:  # type: ignore[override]
         """The states before the first round."""
         sensitive, model = super().init(n_reps)
-        return sensitive, Predictors(*model, np.zeros((n_reps, self.most_updates, self.n_features)))
+        n_kept = self.most_updates if self.rule.reads_all else 0
+        return sensitive, Predictors(*model, np.zeros((n_reps, n_kept, self.n_features)))
 
     def losses(self, estimates: FloatArray, context: FloatArray) -> FloatArray:
         """(n_reps, m, n_actions) losses of the offered actions that estimates (n_reps, m, d) predict."""
@@ -154,7 +156,7 @@ class RegressionPolicy(LinUCB):
         if place < len(self.ends) and self.ends[place] == released.clock[0]:
             state, noisy, _ = self.sums.close(state, ledger)
             self._learn(released, noisy, place + 1)
-            released.past[:, place] = released.estimate
+            released.past[:, place : place + 1] = released.estimate[:, None]
         return Sensitive(state), released
 
     def _noise(self, step: int) -> tuple[float, float]:
@@ -281,7 +283,7 @@ class LogisticPolicySettings(PolicySettings):
 
 
 GROWTH = Parameter("growth", "Factor from the round of one release to that of the next, at least 1.", 1.3)
-GAMMA_SCALE = Parameter("gamma_scale", "Gaps are weighed by gamma = gamma_scale sqrt(n_actions t), t rounds before.", 25.0)
+GAMMA_SCALE = Parameter("gamma_scale", "Gaps are weighed by gamma = gamma_scale sqrt(n_actions t), t rounds before.", 20.0)
 RATE_SCALE = Parameter("rate_scale", "Factor on the learning rate min(1/K, 1/sqrt(K B)) after a batch of B rounds.", 128.0)
 BONUS = Parameter("bonus", "Scale of the bonus of actions that would have been played little.", 0.01)
 RATE = Parameter("rate", "Learning rate of the exponential weights, for each round of a batch.", 0.1)
