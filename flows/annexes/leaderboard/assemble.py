@@ -21,10 +21,10 @@ from bandana.audits.summary import finite
 from bandana.flows.annexes.leaderboard import document as documents
 from bandana.flows.annexes.leaderboard.benchmark_folder import QUICK_RULE, Benchmark, Problem, every_of
 from bandana.flows.annexes.leaderboard.best import place_of
-from bandana.flows.annexes.leaderboard.contest import contest
+from bandana.flows.annexes.leaderboard.contest import WITHIN, contest, within
 from bandana.flows.annexes.leaderboard.document import Best, Leaderboard, LowerBound, Row
 from bandana.flows.annexes.leaderboard.measures import NAMES, Measured, allowed_error, measured
-from bandana.flows.annexes.leaderboard.page import family_of
+from bandana.flows.annexes.leaderboard.win_rates import win_rates
 from bandana.flows.cells.audits import stored_audit
 from bandana.flows.cells.play import BENCHMARK, is_played
 from bandana.flows.folder.settings import DataFolder
@@ -38,9 +38,6 @@ from bandana.flows.results.summaries import Summary, summarize_cell
 from bandana.flows.spec.aims import aim_of
 from bandana.flows.texts.mistakes import SpecError
 from bandana.privacy_core import GaussianDP, PureDP
-
-_WITHIN = 2e-3
-"""Relative room in comparisons of mu: claims within a level are rounded down to four digits of their own parameter."""
 
 
 class Audited(TypedDict):
@@ -88,6 +85,7 @@ def assemble(benchmark: Benchmark, store: Store, command: str) -> Leaderboard:
         "levels": benchmark.levels,
         "audits": {"number": len(audits), "confidence": max(0.0, 1 - failure) if audits else None},
         "problems": shown,
+        "win_rates": win_rates(benchmark, shown, store),
         "commands": [command],
         "provenance": {**origin},
     }
@@ -244,22 +242,14 @@ def _dominates(other: Row, row: Row) -> bool:
     """True if another row promises as much to the same people and loses less."""
     if other["privacy_model"] != row["privacy_model"] or other["mu_claimed"] is None:
         return False
-    is_as_private = other["mu_claimed"] <= present(row["mu_claimed"]) * (1 + _WITHIN)
-    is_more_private = other["mu_claimed"] < present(row["mu_claimed"]) * (1 - _WITHIN)
+    is_as_private = other["mu_claimed"] <= present(row["mu_claimed"]) * (1 + WITHIN)
+    is_more_private = other["mu_claimed"] < present(row["mu_claimed"]) * (1 - WITHIN)
     return bool(is_as_private and (other["mean"] < row["mean"] or (other["mean"] == row["mean"] and is_more_private)))
 
 
 def _best(rows: Sequence[Row], cells: Mapping[str, tuple[Cell, Measured]], level: float, trust: str) -> Best:
     """The contest within a level: each entry of a trust model plays once, with the weakest claim that it has there."""
-    strongest: dict[str, float] = {}
-    able = [
-        row
-        for row in rows
-        if row["role"] == "private" and row["privacy_model"] == trust and present(row["mu_claimed"]) <= level * (1 + _WITHIN)
-    ]
-    for row in able:
-        strongest[family_of(row)] = max(strongest.get(family_of(row), 0.0), present(row["mu_claimed"]))
-    able = [row for row in able if present(row["mu_claimed"]) == strongest[family_of(row)]]
+    able = within(rows, level, trust)
     if not able:
         return {
             "mu": level, "privacy_model": trust, "label": None, "mu_claimed": None, "mean": None, "low": None, "high": None,

@@ -18,15 +18,22 @@ simulates how often sets hold all that are best, on regrets of the catalog's own
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import permutations
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from scipy.stats import ttest_1samp
 
 from bandana.algorithms.protocol import BoolArray, FloatArray
+from bandana.audits.documents.fields import present
+from bandana.flows.annexes.leaderboard.page import family_of
 
+if TYPE_CHECKING:
+    from bandana.flows.annexes.leaderboard.document import Row
+
+WITHIN = 2e-3
+"""Relative room in comparisons of mu: claims within a level are rounded down to four digits of their own parameter."""
 FAILURE = 0.05
 """Probability that a contest's gate, or its set, errs."""
 
@@ -43,6 +50,20 @@ class Contest(NamedTuple):
     first: str
     best: tuple[str, ...]
     not_beaten: tuple[str, ...]
+
+
+def within(rows: Sequence[Row], level: float, trust: str) -> list[Row]:
+    """Private rows of a trust model that play within a level: each entry with the weakest claim that it has there."""
+    strongest: dict[str, float] = {}
+    able = [
+        row
+        for row in rows
+        if row["role"] == "private" and row["privacy_model"] == trust
+        if row["mu_claimed"] is not None and row["mu_claimed"] <= level * (1 + WITHIN)
+    ]
+    for row in able:
+        strongest[family_of(row)] = max(strongest.get(family_of(row), 0.0), present(row["mu_claimed"]))
+    return [row for row in able if present(row["mu_claimed"]) == strongest[family_of(row)]]
 
 
 def contest(values: Mapping[str, FloatArray], references: Mapping[str, FloatArray]) -> Contest:
