@@ -104,7 +104,7 @@ def win_matrix(duels: Sequence[Duel]) -> str:
             axes.add_patch(Rectangle((x - 0.5, y - 0.5), 1, 1, facecolor=color, alpha=0.25, edgecolor="none"))
             axes.text(x, y - 0.12, f"{100 * share:.0f}", ha="center", va="center", fontweight="bold")
             axes.text(x, y + 0.24, f"{100 * low:.0f}–{100 * high:.0f}", ha="center", va="center", fontsize=7)
-        shown = [drawing.short(name, 22) for name in names]
+        shown = [drawing.short(name, 30) for name in names]
         axes.set_xticks(range(len(names)), shown, rotation=30, ha="left")
         axes.set_yticks(range(len(names)), shown)
         axes.xaxis.tick_top()

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 _RULES = (
     "On a problem the entry of smaller mean regret over the common replications wins; equal means are half a win of both. "
-    "The interval is over problems, Clopper and Pearson's at 95 %, of each pair by itself: it takes problems as independent. "
+    "The interval is over problems, taken as independent: Clopper and Pearson's at 95 %, of each pair by itself. "
     "Shown: problems on which the difference is no chance of replications, by a one-sided paired t-test at 5 %, each by "
     "itself. A problem counts once all of its rows are finished."
 )

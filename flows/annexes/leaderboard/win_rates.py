@@ -81,7 +81,7 @@ def duels(losses: Sequence[Losses]) -> list[Duel]:
     Args:
       losses: of each problem. A pair is compared on the problems that both play.
     """
-    names = dict.fromkeys(name for each in losses for name in each)
+    names = sorted({name for each in losses for name in each}, key=lambda name: (name in _REFERENCES, name))
     pairs = [pair for pair in permutations(names, 2) if not set(pair) <= set(_REFERENCES)]
     return [_duel(first, second, losses) for first, second in pairs]
 

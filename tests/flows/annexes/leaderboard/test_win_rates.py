@@ -2,6 +2,7 @@
 
 import copy
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,9 +10,10 @@ import yaml
 from version_file import written_version
 
 from bandana.algorithms import catalog
+from bandana.algorithms.environments.classification import TABLES
 from bandana.audits.reporting import render_html, validate
 from bandana.flows.annexes.leaderboard import assemble, plots, win_rate_sections
-from bandana.flows.annexes.leaderboard.benchmark_folder import read
+from bandana.flows.annexes.leaderboard.benchmark_folder import digest, read
 from bandana.flows.annexes.leaderboard.win_rates import duels, has_learned
 from bandana.flows.folder.settings import DataFolder
 from bandana.flows.folder.store import Store
@@ -20,6 +22,7 @@ from bandana.flows.running.side_by_side import Workers
 from bandana.flows.suites import steps
 from bandana.flows.texts.mistakes import SpecError
 
+ROOT = Path(__file__).parents[4]
 FIRST = {
     "a": np.array([1.0, 2.0, 3.0]),
     "b": np.array([2.0, 3.0, 4.5]),
@@ -149,3 +152,16 @@ def test_the_picture_has_every_pair():
 def test_a_share_without_problems_is_a_dash():
     (duel, *_) = duels([{"a": FIRST["a"]}, {"b": FIRST["b"]}])
     assert win_rate_sections.share_of(duel) == "–"
+
+
+def test_the_shipped_folder_has_every_table_and_its_page_is_of_this_version():
+    """Whoever raises the version plays the folder anew, and writes the page with `docs/real_tables.py`."""
+    folder = ROOT / "experiments" / "real-tables"
+    version = json.loads((folder / "version.json").read_text(encoding="utf-8"))
+    tree = yaml.safe_load((folder / "tables.yaml").read_text(encoding="utf-8"))
+    assert version["problems"] == {"tables": digest(tree)}
+    assert {item["table"] for item in tree["environment"]} == set(TABLES)
+    page = (ROOT / "docs" / "real-tables.md").read_text(encoding="utf-8")
+    assert f"of {len(TABLES)} tables, " in page
+    assert f"version {version['version']} of the folder" in page
+    assert all(f"`{name}` (" in page for name in TABLES)
