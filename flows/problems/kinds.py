@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Protocol
 from pydantic import Field
 
 from bandana.flows.problems import (
+    classification,
     episodes,
     finite_arms,
     functions,
@@ -26,18 +27,10 @@ from bandana.flows.problems.environment import Classes, Environment, Environment
 
 __all__ = ["Environment", "EnvironmentSpec", "environment_of", "environments_of"]
 CLASSES: Classes = {
-    **finite_arms.CLASSES,
-    **real_arms.CLASSES,
-    **linear.CLASSES,
-    **sphere.CLASSES,
-    **kernel.CLASSES,
-    **functions.CLASSES,
-    **episodes.CLASSES,
-    **tabular.CLASSES,
-    **own_environments.CLASSES,
-    **gymnasium_environments.CLASSES,
-    **logged_data.CLASSES,
-}
+    **finite_arms.CLASSES, **real_arms.CLASSES, **linear.CLASSES, **sphere.CLASSES, **classification.CLASSES,
+    **kernel.CLASSES, **functions.CLASSES, **episodes.CLASSES, **tabular.CLASSES,
+    **own_environments.CLASSES, **gymnasium_environments.CLASSES, **logged_data.CLASSES,
+}  # fmt: skip
 if TYPE_CHECKING:
     EnvironmentSpec = EnvironmentFields
 else:

@@ -11,9 +11,13 @@ ANNEX = Annex(
     pages=(
         "docs/leaderboard.md",
         "docs/leaderboard_table.py",
+        "docs/real-tables.md",
+        "docs/real_tables.py",
+        "docs/images/real-tables.svg",
         "docs/algorithm_figures.py",
         "benchmarks/default_scales.py",
         "experiments/benchmark",
+        "experiments/real-tables",
         "benchmarks/audit_cost.py",
     ),
 )

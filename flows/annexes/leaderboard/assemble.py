@@ -30,10 +30,12 @@ from bandana.flows.annexes.leaderboard.columns import (
     together,
     tuned_row,
 )
+from bandana.flows.annexes.leaderboard.contest import UNLEARNED
 from bandana.flows.annexes.leaderboard.document import Leaderboard, LowerBound, Row
 from bandana.flows.annexes.leaderboard.measures import NAMES, Measured, allowed_error, measured
 from bandana.flows.annexes.leaderboard.replications import finished
 from bandana.flows.annexes.leaderboard.tuning import tuned_plan
+from bandana.flows.annexes.leaderboard.win_rates import win_rates
 from bandana.flows.cells.audits import stored_audit
 from bandana.flows.cells.play import BENCHMARK
 from bandana.flows.folder.settings import DataFolder
@@ -41,15 +43,12 @@ from bandana.flows.folder.store import Store
 from bandana.flows.keys import provenance
 from bandana.flows.plan.cells import Cell
 from bandana.flows.plan.roles import Role
-from bandana.flows.problems.environment import CONSTANT, UNIFORM
+from bandana.flows.problems.environment import UNIFORM
 from bandana.flows.results.audit_report import write_document
 from bandana.flows.results.summaries import Summary
 from bandana.flows.spec.aims import Aim, aim_of
 from bandana.flows.texts.mistakes import SpecError
 from bandana.privacy_core import GaussianDP, PureDP
-
-UNLEARNED = (UNIFORM, CONSTANT)
-"""Reference rows that need no learning, which a winner must beat."""
 
 
 class Audited(TypedDict):
@@ -100,6 +99,7 @@ def assemble(benchmark: Benchmark, store: Store, command: str) -> Leaderboard:
         "audits": {"number": len(audits), "confidence": max(0.0, 1 - failure) if audits else None},
         "columns": together([each for problem in shown for each in problem["agreement"]]),
         "problems": shown,
+        "win_rates": win_rates(benchmark, shown, store),
         "commands": [command],
         "provenance": {**origin},
     }

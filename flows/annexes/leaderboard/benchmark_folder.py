@@ -1,4 +1,4 @@
-"""A benchmark: a folder of specs, one a problem, of a stated version; whole or in its quick form; with your own rows."""
+"""A benchmark: a folder of specs, a problem for each environment, of a stated version; whole or quick; and your own rows."""
 
 from __future__ import annotations
 
@@ -56,11 +56,12 @@ class Problem:
     """One problem of a benchmark.
 
     Attributes:
-      name: of its file.
+      name: of its file; where that lists several environments, followed by the label of this one.
       spec: what is played.
       text: of the spec.
       is_changed: whether it differs from what the version lists.
       whole: what is played in the whole form, without rows of your own.
+      file: name of the file, which other problems may share.
     """
 
     name: str
@@ -68,6 +69,7 @@ class Problem:
     text: str
     is_changed: bool
     whole: Spec
+    file: str
 
     @cached_property
     def plan(self) -> Plan:
@@ -119,9 +121,9 @@ def read(folder: Path, rows: Path | None = None, only: list[str] | None = None, 
     """Reads and checks a benchmark.
 
     Args:
-      folder: holds `version.json` and a spec for each problem.
+      folder: holds `version.json` and specs.
       rows: folder of your own rows; None: `rows` in the folder, if it exists.
-      only: names of problems; None: all.
+      only: names of problems, or of files; None: all.
       is_quick: whether to take the quick form, see `QUICK_RULE`.
 
     Raises:
@@ -138,31 +140,36 @@ def read(folder: Path, rows: Path | None = None, only: list[str] | None = None, 
             f"{folder / VERSION}: problems: {missing[0]}.yaml is not in the folder; restore it or raise the version"
         )
     ordered = [*version.problems, *(name for name in names if name not in version.problems)]
-    if unknown := [name for name in only or () if name not in ordered]:
-        raise SpecError(f"--only: there is no problem {unknown[0]!r} in {folder}; there are: {', '.join(ordered)}")
     own = _own_rows(rows if rows is not None else folder / ROWS, is_asked=rows is not None)
-    known = set(ordered)
-    problems = []
-    for name in ordered:
-        if only is not None and name not in only:
-            continue
-        path = folder / f"{name}.yaml"
+    known, kinds = set(ordered), set[str]()
+    problems: list[Problem] = []
+    for file in ordered:
+        path = folder / f"{file}.yaml"
         text = _text(path)
         spec = parse_spec(text, str(path), folder)  # mistakes are told with their lines
         _check(spec, path)
-        kind, tree = _kind_of(spec), yaml.safe_load(text)
-        known |= {kind}
-        is_changed = digest(tree) != version.problems.get(name, "")
-        added = [item for where, items in own for item in items if {name, kind} & set(where)]
-        tree["algorithms"] += added
-        tree = _quick(tree) if is_quick else tree
-        whole = str(yaml.safe_dump(tree, sort_keys=False, allow_unicode=True, width=sys.maxsize))
-        problems.append(Problem(name, parse_spec(whole, str(path), folder), whole, is_changed, spec))
-    if only is None and (lost := [each for where, _ in own for each in where if each not in known]):
-        raise SpecError(
-            f"problems: there is no problem and no kind of problem {lost[0]!r}; there are: {', '.join(sorted(known))}"
-        )
+        kind, given = _kind_of(spec), yaml.safe_load(text)
+        is_changed = digest(given) != version.problems.get(file, "")
+        kinds.add(kind)
+        for name, tree in _one_each(file, given, spec).items():
+            known.add(name)
+            if only is not None and not {file, name} & set(only):
+                continue
+            whole = spec if name == file else parse_spec(_yaml(tree), str(path), folder)
+            added = [item for where, items in own for item in items if {file, name, kind} & set(where)]
+            tree["algorithms"] = [*tree["algorithms"], *added]
+            form = _yaml(_quick(tree) if is_quick else tree)
+            problems.append(Problem(name, parse_spec(form, str(path), folder), form, is_changed, whole, file))
+    if unknown := [name for name in only or () if name not in known]:
+        raise SpecError(f"--only: there is no problem {unknown[0]!r} in {folder}; there are: {', '.join(ordered)}")
+    if only is None and (lost := [each for where, _ in own for each in where if each not in known | kinds]):
+        there_are = ", ".join(sorted(known | kinds))
+        raise SpecError(f"problems: there is no problem and no kind of problem {lost[0]!r}; there are: {there_are}")
     return Benchmark(version.title, version.version, is_quick, tuple(problems), folder)
+
+
+def _yaml(tree: JsonObject) -> str:
+    return str(yaml.safe_dump(tree, sort_keys=False, allow_unicode=True, width=sys.maxsize))
 
 
 def digest(tree: JsonObject) -> str:
@@ -229,6 +236,17 @@ def _quick(tree: JsonObject) -> JsonObject:
     return quick
 
 
+def _one_each(file: str, tree: JsonObject, spec: Spec) -> dict[str, JsonObject]:
+    """The trees of a spec's problems by their names: one for each of its environments."""
+    if len(spec.environment) == 1:
+        return {file: tree}
+    title = tree.get("title", tree["name"])
+    return {
+        f"{file}-{label}": {**tree, "name": f"{tree['name']}-{label}", "title": f"{title}: {label}", "environment": given}
+        for given, label in zip(tree["environment"], (item.shown_label for item in spec.environment), strict=True)
+    }
+
+
 def _kind_of(spec: Spec) -> str:
     return spec.environment[0].problem_kind if _aim_of(spec) is Aim.REGRET else BEST_ARM
 
@@ -238,13 +256,13 @@ def _aim_of(spec: Spec) -> Aim:
 
 
 def _check(spec: Spec, path: Path) -> None:
-    if len(spec.environment) != 1:
-        raise SpecError(f"{path}: environment: a problem of a benchmark has one environment, got {len(spec.environment)}")
+    if len(kinds := dict.fromkeys(item.problem_kind for item in spec.environment)) > 1:
+        raise SpecError(f"{path}: environment: all are of one kind of problem in a benchmark, got {', '.join(kinds)}")
     if not every_of(spec):
         raise SpecError(f"{path}: algorithms: a problem of a benchmark has an item `all: private`, which all entries join")
     if len(aims := sorted({item.aim for item in every_of(spec)})) > 1:
         raise SpecError(f"{path}: algorithms: a problem of a benchmark measures one thing, got the aims {', '.join(aims)}")
-    if spec.environment[0].whose_data == "private":
+    if any(item.whose_data == "private" for item in spec.environment):
         raise SpecError(
             f"{path}: environment: a leaderboard shows regret, and the rows of a file are private; use public data"
         )

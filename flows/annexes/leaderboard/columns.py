@@ -10,10 +10,9 @@ from scipy.stats import kendalltau, spearmanr
 
 from bandana.algorithms.protocol import FloatArray
 from bandana.audits.documents.fields import present
-from bandana.flows.annexes.leaderboard.contest import contest
+from bandana.flows.annexes.leaderboard.contest import WITHIN, contest, within
 from bandana.flows.annexes.leaderboard.document import Agreement, Best, Columns, Ranked, Row, TunedRow
 from bandana.flows.annexes.leaderboard.measures import Measured
-from bandana.flows.annexes.leaderboard.page import family_of
 from bandana.flows.annexes.leaderboard.scaled import knob_of
 from bandana.flows.plan.cells import Cell
 from bandana.privacy_core import ApproxDP, Guarantee, PureDP
@@ -22,8 +21,6 @@ Column = Literal["defaults", "tuned"]
 Kind = Literal["pure", "concentrated", "approximate"]
 COLUMNS: tuple[Column, ...] = ("defaults", "tuned")
 KINDS: tuple[Kind, ...] = ("pure", "concentrated", "approximate")
-_WITHIN = 2e-3
-"""Relative room in comparisons of mu: claims within a level are rounded down to four digits of their own parameter."""
 _FEWEST = 3
 """Rows of which two orders are compared."""
 
@@ -82,7 +79,7 @@ def _in(rows: Iterable[Row], column: Column) -> list[Row]:
 def _dominates(other: Row, row: Row, column: Column) -> bool:
     """True if another row promises as much and loses less."""
     mine, theirs = present(row["mu_claimed"]), present(other["mu_claimed"])
-    is_as_private, is_more_private = theirs <= mine * (1 + _WITHIN), theirs < mine * (1 - _WITHIN)
+    is_as_private, is_more_private = theirs <= mine * (1 + WITHIN), theirs < mine * (1 - WITHIN)
     own, less = ranked(row, column)["mean"], ranked(other, column)["mean"]
     return is_as_private and (less < own or (less == own and is_more_private))
 
@@ -125,7 +122,7 @@ _NOBODY: Best = {
 
 def _ended(head: Best, rows: Sequence[Row], values: Mapping[str, FloatArray], references: Mapping[str, FloatArray]) -> Best:
     """The contest within a level: each entry plays once, with the weakest claim that it has there."""
-    able = weakest(rows, head["mu"])
+    able = within(rows, head["mu"], head["privacy_model"])
     if not able:
         return head
     ended = contest({row["label"]: values[row["label"]] for row in able}, references)
@@ -144,15 +141,6 @@ def _ended(head: Best, rows: Sequence[Row], values: Mapping[str, FloatArray], re
     }
 
 
-def weakest(rows: Sequence[Row], level: float) -> list[Row]:
-    """The rows that play a contest within a level: of each entry those with the weakest claim that it has there."""
-    able = [row for row in rows if present(row["mu_claimed"]) <= level * (1 + _WITHIN)]
-    strongest: dict[str, float] = {}
-    for row in able:
-        strongest[family_of(row)] = max(strongest.get(family_of(row), 0.0), present(row["mu_claimed"]))
-    return [row for row in able if present(row["mu_claimed"]) == strongest[family_of(row)]]
-
-
 def agreements(rows: Sequence[Row], best: Sequence[Best]) -> list[Agreement]:
     """Agreement of both columns' rankings, contest by contest among all guarantees.
 
@@ -166,8 +154,7 @@ def agreements(rows: Sequence[Row], best: Sequence[Best]) -> list[Agreement]:
         theirs = overall.get((trust, level, "tuned"))
         if column == "tuned" or theirs is None:
             continue
-        private = [row for row in rows if row["role"] == "private" and row["mu_claimed"] is not None]
-        both = weakest([row for row in private if row["privacy_model"] == trust and row["tuned"] is not None], level)
+        both = within([row for row in rows if row["tuned"] is not None], level, trust)
         pairs = np.array([(row["mean"], present(row["tuned"])["mean"]) for row in both]).reshape(-1, 2)
         winners = [None if each["not_beaten"] else each["label"] for each in (ours, theirs)]
         agreement: Agreement = {

@@ -20,13 +20,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import permutations
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from scipy.stats import ttest_1samp
 
 from bandana.algorithms.protocol import BoolArray, FloatArray
+from bandana.audits.documents.fields import present
+from bandana.flows.annexes.leaderboard.page import family_of
+from bandana.flows.problems.environment import CONSTANT, UNIFORM
 
+if TYPE_CHECKING:
+    from bandana.flows.annexes.leaderboard.document import Row
+
+WITHIN = 2e-3
+"""Relative room in comparisons of mu: claims within a level are rounded down to four digits of their own parameter."""
+UNLEARNED = (UNIFORM, CONSTANT)
+"""Reference rows that need no learning, which a winner must beat."""
 FAILURE = 0.05
 """Probability that a contest's gate, or its set, errs."""
 
@@ -45,6 +55,20 @@ class Contest(NamedTuple):
     not_beaten: tuple[str, ...]
 
 
+def within(rows: Sequence[Row], level: float, trust: str) -> list[Row]:
+    """Private rows of a trust model that play within a level: each entry with the weakest claim that it has there."""
+    strongest: dict[str, float] = {}
+    able = [
+        row
+        for row in rows
+        if row["role"] == "private" and row["privacy_model"] == trust
+        if row["mu_claimed"] is not None and row["mu_claimed"] <= level * (1 + WITHIN)
+    ]
+    for row in able:
+        strongest[family_of(row)] = max(strongest.get(family_of(row), 0.0), present(row["mu_claimed"]))
+    return [row for row in able if present(row["mu_claimed"]) == strongest[family_of(row)]]
+
+
 def contest(values: Mapping[str, FloatArray], references: Mapping[str, FloatArray]) -> Contest:
     """Decides a contest.
 
@@ -56,7 +80,7 @@ def contest(values: Mapping[str, FloatArray], references: Mapping[str, FloatArra
     order = sorted(values, key=lambda label: (float(values[label].mean()), label))
     losses = [np.asarray(values[label], dtype=float) for label in order]
     is_worse = _are_shown_to_be_worse(losses)
-    gates = {name: float(p_values(_paired(losses[0], others))) for name, others in references.items()}
+    gates = {name: float(p_values(paired(losses[0], others))) for name, others in references.items()}
     return Contest(
         order[0],
         tuple(label for label, is_out in zip(order, is_worse, strict=True) if not is_out),
@@ -64,7 +88,7 @@ def contest(values: Mapping[str, FloatArray], references: Mapping[str, FloatArra
     )
 
 
-def _paired(ours: FloatArray, theirs: FloatArray) -> FloatArray:
+def paired(ours: FloatArray, theirs: FloatArray) -> FloatArray:
     """Differences of the replications that both have."""
     both = min(len(ours), len(theirs))
     return np.asarray(ours[:both] - theirs[:both])
@@ -73,7 +97,7 @@ def _paired(ours: FloatArray, theirs: FloatArray) -> FloatArray:
 def _are_shown_to_be_worse(losses: Sequence[FloatArray]) -> BoolArray:
     """(k,) true for each of k rows of (n_reps,) that is worse than another one, by Holm's method over all ordered pairs."""
     pairs = np.array(list(permutations(range(len(losses)), 2)), dtype=int).reshape(-1, 2)
-    chances = np.array([float(p_values(_paired(losses[better], losses[worse]))) for better, worse in pairs])
+    chances = np.array([float(p_values(paired(losses[better], losses[worse]))) for better, worse in pairs])
     order = np.argsort(chances, kind="stable")
     is_rejected = np.cumprod(chances[order] <= FAILURE / np.arange(len(pairs), 0, -1)).astype(bool)
     is_worse = np.zeros(len(losses), dtype=bool)

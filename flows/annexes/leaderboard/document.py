@@ -170,6 +170,32 @@ class Problem(Document):
     left_out: Annotated[list[str], "Entries of this kind that do not play."]
 
 
+class Duel(Document):
+    """One entry against another, over the problems that both play."""
+
+    first: Annotated[Text, "Entry, or a reference row."]
+    second: Annotated[Text, "Another one."]
+    problems: Annotated[Count, "On which both play."]
+    wins: Annotated[Count, "On which the first has the smaller mean over the common replications."]
+    ties: Annotated[Count, "On which both means are equal."]
+    shown: Annotated[Count, "On which the first is better by a one-sided paired t-test at 5 %, each test by itself."]
+    share: Annotated[Share | None, "Wins and half of the ties, of the problems; null: there is none."]
+    low: Annotated[Share | None, "Lower end of Clopper and Pearson's 95 % interval of the wins, over problems."]
+    high: Annotated[Share | None, "Upper end of that of wins and ties."]
+
+
+class WinRates(Document):
+    """Win rates over the problems of one file, within a level of privacy and trust model."""
+
+    file: Annotated[Text, "Of the benchmark, which lists several environments."]
+    privacy_model: Annotated[str, "Trust model; none: of entries that are not private."]
+    mu: Annotated[Positive | None, "Level; null: not private."]
+    problems: Annotated[Count, "Of the file."]
+    finished: Annotated[Count, "With all of their rows; only these count."]
+    learned: Annotated[Count, "On which the best entry is shown to beat uniform play and the best constant action."]
+    duels: Annotated[list[Duel], "All ordered pairs of entries and reference rows, but those of two reference rows."]
+
+
 class AllAudits(Document):
     """All audits of the page."""
 
@@ -194,6 +220,7 @@ class Leaderboard(Document):
     audits: AllAudits
     columns: Columns
     problems: Annotated[list[Problem], AtLeast1, "In the order of the page."]
+    win_rates: Annotated[list[WinRates], "Of files of several problems; empty: there are none."]
     commands: Annotated[list[str], "Commands that make it."]
     provenance: Annotated[dict[str, object], "Who computed the results, as in a report."]
 

@@ -29,7 +29,7 @@ from bandana.audits.reporting.blocks import (
 )
 from bandana.audits.reporting.document import TOLERANCE
 from bandana.audits.reporting.numbers import NONE, number
-from bandana.flows.annexes.leaderboard import plots
+from bandana.flows.annexes.leaderboard import plots, win_rate_sections
 from bandana.flows.problems.environment import CONSTANT, UNIFORM
 
 if TYPE_CHECKING:
@@ -135,6 +135,9 @@ def sections(document: Leaderboard) -> list[Section]:
         parts.append(("tuned", "Best with tuned exploration", _tuned(document)))
     kinds = ("pure", "concentrated", "approximate")
     parts += [(kind, f"Best with {kind} guarantees", table) for kind in kinds if (table := _winners(document, kind))]
+    for file in dict.fromkeys(each["file"] for each in document["win_rates"]):
+        rates = [each for each in document["win_rates"] if each["file"] == file]
+        parts.append((f"win-rates-{file}", f"Win rates over all problems of {file}", win_rate_sections.blocks(rates)))
     parts += [(f"problem-{problem['name']}", problem["title"], _problem(problem)) for problem in document["problems"]]
     parts += [
         ("reading", "How to read the numbers", [*_together(document["audits"]), fact_list(_READ)]),

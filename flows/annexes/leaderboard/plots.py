@@ -1,4 +1,4 @@
-"""The figure of a leaderboard: what is measured against the claimed mu, one line a family."""
+"""Figures of a leaderboard: what is measured against the claimed mu, one line a family; and win rates over problems."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from bandana.audits.reporting.figures import drawing
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from bandana.flows.annexes.leaderboard.document import Row
+    from bandana.flows.annexes.leaderboard.document import Duel, Row
 
+_HALF = 0.5
 _FAR = 20.0
 """Ratio of means from which the axis is logarithmic."""
 
@@ -76,3 +77,41 @@ def _draw_family(axes: Axes, x: Sequence[float], rows: Sequence[Row], color: str
     if least := [(at, row["lower_bound"]) for at, row in zip(x, rows, strict=True) if row["lower_bound"]]:
         thin: dict[str, Any] = {"color": color, "linewidth": 0.9, "linestyle": drawing.DOTTED}
         axes.plot(*zip(*least, strict=True), marker=".", markersize=3, **thin)
+
+
+@drawing.drawn_once
+def win_matrix(duels: Sequence[Duel]) -> str:
+    """Shares of problems on which the row's entry loses less than the column's, with intervals; one color a direction.
+
+    Args:
+      duels: of a leaderboard's win rates; at least one.
+
+    Returns:
+      SVG text. A cell is colored where its interval leaves out one half.
+    """
+    names = list(dict.fromkeys(name for duel in duels for name in (duel["first"], duel["second"])))
+    better, worse = drawing.FAMILIES[0], drawing.FAMILIES[1]
+
+    def draw(axes: Axes) -> None:
+        from matplotlib.patches import Rectangle
+
+        for duel in duels:
+            share, low, high = duel["share"], duel["low"], duel["high"]
+            if share is None or low is None or high is None:
+                continue
+            x, y = names.index(duel["second"]), names.index(duel["first"])
+            color = better if low > _HALF else worse if high < _HALF else "white"
+            axes.add_patch(Rectangle((x - 0.5, y - 0.5), 1, 1, facecolor=color, alpha=0.25, edgecolor="none"))
+            axes.text(x, y - 0.12, f"{100 * share:.0f}", ha="center", va="center", fontweight="bold")
+            axes.text(x, y + 0.24, f"{100 * low:.0f}–{100 * high:.0f}", ha="center", va="center", fontsize=7)
+        shown = [drawing.short(name, 30) for name in names]
+        axes.set_xticks(range(len(names)), shown, rotation=30, ha="left")
+        axes.set_yticks(range(len(names)), shown)
+        axes.xaxis.tick_top()
+        axes.set_xlim(-0.5, len(names) - 0.5)
+        axes.set_ylim(len(names) - 0.5, -0.5)
+        axes.grid(False)
+        axes.tick_params(length=0)
+        axes.set_aspect("equal")
+
+    return drawing.svg_of(draw, 2.6 + 0.55 * len(names), 1.4 + 0.55 * len(names))

@@ -1,0 +1,64 @@
+"""The numbers and the picture on docs/real-tables.md: `python docs/real_tables.py real_tables_data`.
+
+The data folder must hold the whole form of `experiments/real-tables`, as `bandana leaderboard experiments/real-tables
+--no-audit --data real_tables_data` leaves it. Tables stand between `<!-- win rates -->` and `<!-- end -->`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+from bandana.flows.annexes.leaderboard import plots
+from bandana.flows.annexes.leaderboard.win_rate_sections import learned_rows, level_of, share_of
+from bandana.flows.problems.environment import CONSTANT, UNIFORM
+
+PAGE = Path(__file__).parent / "real-tables.md"
+PICTURE = PAGE.parent / "images" / "real-tables.svg"
+SHOWN = ("joint", 1)
+"""Trust model and level of the picture."""
+_PLACE = re.compile(r"(<!-- win rates -->\n).*?(<!-- end -->)", re.S)
+
+
+def tables(document: dict[str, Any]) -> str:
+    """Who learned anything, and win rates of all pairs, as Markdown."""
+    rates = document["win_rates"]
+    finished, problems = rates[0]["finished"], rates[0]["problems"]
+    rows = [row for problem in document["problems"] if not problem["missing"] for row in problem["rows"]]
+    heads, learned = learned_rows(rates)
+    lines = [
+        f"Measured on {finished} of {problems} tables, {len(rows)} rows; version {document['version']} of the folder.", "",
+        "Tables on which anybody learned anything:", "",
+        f"| protection | {' | '.join(heads)} |", "|---|" + "---|" * len(heads),
+        *(f"| {' | '.join(row)} |" for row in learned), "",
+        "Each pair once: the share of tables on which the first loses less, with its interval, and on how many each is "
+        "shown to be better.", "",
+        "| protection | level | first | second | first loses less | first shown better | second shown better |",
+        "|---|---|---|---|---|---|---|",
+    ]  # fmt: skip
+    for each in rates:
+        known = {(duel["first"], duel["second"]): duel for duel in each["duels"]}
+        for place, (pair, duel) in enumerate(known.items()):
+            if (pair[1], pair[0]) not in [*known][:place]:
+                names = " | ".join(f"`{name}`" if name not in (UNIFORM, CONSTANT) else name for name in pair)
+                shown = f"{share_of(duel)} | {duel['shown']} | {known[pair[1], pair[0]]['shown']}"
+                lines.append(f"| {each['privacy_model']} | {level_of(each)} | {names} | {shown} |")
+    return "\n".join(lines)
+
+
+def picture(document: dict[str, Any]) -> str:
+    """SVG text of one matrix."""
+    return next(
+        plots.win_matrix(each["duels"]) for each in document["win_rates"] if (each["privacy_model"], each["mu"]) == SHOWN
+    )
+
+
+if __name__ == "__main__":
+    place = Path(sys.argv[1]) / "leaderboard" / "whole.json"
+    board = json.loads(place.read_text(encoding="utf-8"))
+    page = PAGE.read_text(encoding="utf-8")
+    PAGE.write_text(_PLACE.sub(lambda match: f"{match[1]}{tables(board)}\n{match[2]}", page), encoding="utf-8")
+    PICTURE.write_text(picture(board), encoding="utf-8")
