@@ -52,7 +52,7 @@ def asymptotic_bound(grid: ArrayLike, means: ArrayLike, reward_range: Interval, 
       privacy: of the class of algorithms; replace one reward.
 
     Returns:
-      None where the best mean is the upper end of the range: no arm can be made better.
+      The leading term; None where the best mean is the upper end of the range: no arm can be made better.
 
     Source: Lai and Robbins (1985), Theorem 1; Azize and Basu (2022), When privacy meets partial information; Azize, Wu,
     Honda, Orabona, Ito and Basu (2025); Basu, Dimitrakakis and Tossou (2019) for local DP.
@@ -79,8 +79,8 @@ def asymptotic_bound(grid: ArrayLike, means: ArrayLike, reward_range: Interval, 
     most = rounds * gaps.max(initial=0.0)
     return LowerBound(
         reward_range.width * np.minimum((gaps * pulls).sum(axis=1), most),
-        f"consistent algorithms, {privacy}, on Bernoulli arms: sum over arms of gap log(t) / k, {words}; asymptotic: the "
-        "limit inferior of regret over it is at least 1; never above the largest gap times t",
+        f"leading term, for consistent algorithms, {privacy}, on Bernoulli arms: sum over arms of gap log(t) / k, {words}; "
+        f"the limit inferior of regret over it is at least 1; never above the largest gap times t",
         Reach.THIS_PROBLEM,
     )
 

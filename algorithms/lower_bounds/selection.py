@@ -21,8 +21,8 @@ def lower_bound(
 ) -> LowerBound | None:
     """The sharpest known lower bound on the regret of all algorithms with the claimed privacy, on such problems.
 
-    Finitely many arms with known means: the asymptotic bound on this very problem; else the bound on the worst problem of
-    the same size.
+    Finitely many arms with known means: the leading term on this very problem, whose text has the value on the worst
+    problem beside it, as that holds at every horizon; else the bound on the worst problem of the same size.
 
     Args:
       settings: problem, and parameters, which do not matter.
@@ -38,7 +38,9 @@ def lower_bound(
     kind, span = problem.kind, problem.reward_range
     if kind == FINITE:
         on_this = finite_arms.asymptotic_bound(grid, means, span, privacy) if means is not None and is_bernoulli else None
-        return on_this or finite_arms.minimax_bound(grid, problem.n_actions, span, privacy)
+        worst = finite_arms.minimax_bound(grid, problem.n_actions, span, privacy)
+        beside = f"on the worst problem of the same size, at each horizon: {worst.values[-1]:.4g} after {grid[-1]} rounds"
+        return worst if on_this is None else on_this._replace(text=f"{on_this.text}; {beside}")
     if kind == LINEAR:
         assert problem.features is not None
         return finite_arms.linear_minimax_bound(grid, len(problem.features[0]), span, privacy)

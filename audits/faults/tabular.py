@@ -114,9 +114,10 @@ _IN_L1: dict[str, tuple[str, ...]] = {
 """A loss in L1 over a dozen counters is large only in outcomes that replays do not see: they find what has no privacy."""
 
 TABULAR_CONTROLS: dict[str, tuple[Control, ...]] = {
-    "ucb-vi joint": (*_SHARED, *_SUMS),
-    "ucb-vi joint pure": caught_as(_IN_L1, (*_SHARED, *_SUMS)),
-    "ucb-vi local": _SHARED,
-    "ucb-vi local pure": caught_as(_IN_L1, _SHARED),
-}
+    f"{name} {label}": caught_as(_IN_L1, controls) if label.endswith("pure") else controls
+    for name in ("ucb-vi", "dp-ucbvi")
+    for label, controls in (
+        ("joint", (*_SHARED, *_SUMS)), ("joint pure", (*_SHARED, *_SUMS)), ("local", _SHARED), ("local pure", _SHARED)
+    )
+}  # fmt: skip
 """Label of an entry -> its planted faults."""

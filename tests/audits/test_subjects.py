@@ -16,7 +16,7 @@ from bandana.audits.subjects import selected, subjects
         (["*pure tight", "lsvi-ucb joint pure"],
          ["adar-gope pure tight", "ucrl-vtr joint pure tight", "ucrl-vtr local pure tight", "ucrl-vtr-plus joint pure tight",
           "ucrl-vtr-plus local pure tight", "lsvi-ucb joint pure printed", "lsvi-ucb joint pure tight",
-          "ucb-vi joint pure tight", "ucb-vi local pure tight"]),
+          "ucb-vi joint pure tight", "ucb-vi local pure tight", "dp-ucbvi joint pure tight", "dp-ucbvi local pure tight"]),
     ],
 )  # fmt: skip
 def test_names_first_words_and_patterns_select_labels_in_their_order(names, labels):

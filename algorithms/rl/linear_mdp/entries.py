@@ -28,7 +28,7 @@ _PARAMETERS = declared(
     Parameter("ridge", "Regularizer lambda of the regression over the dimension; the paper's is 1.", 1.0),
     Parameter(
         "batches", "When the policy is updated: evenly, ever more rarely, or as the determinant grows.", None, Kind.CHOICE,
-        SCHEMES, "static for `printed`, else determinant",
+        SCHEMES, "static for `printed`; for `tight` static or determinant, whose proved bound is smaller; else determinant",
     ),
     Parameter(
         "n_batches", "Number of batches: one more than there are, or may be, updates.", None, Kind.COUNT,

@@ -13,7 +13,9 @@ What `printed` and `tight` are made of. Each part can be exchanged alone (`PARTS
             Q again. A constant is linear in the features of a linear MDP, as <phi, sum_s mu_h(s)> = 1, so nothing is lost,
             and the sensitivity of u is halved: H - h + 1 in place of 2 (H - h + 1).
   schedule  `static`, as the paper's, or `determinant` (`bandana.algorithms.rl.linear_mdp.batches`), whose updates are capped
-            by `most_switches`: the budget is split among so many.
+            by `most_switches`: the budget is split among so many. Where nothing is said of batches, `tight` takes whichever
+            has the smaller proved bound on the regret of all K episodes, and determinants where neither has one below the
+            trivial one, K times all that an episode can lose.
 
 Matrix and vector prices are added up as those of separate releases; `papers.readings.separate_statistics` has the joint
 supremum, which is somewhat smaller: no user is worst for both.
@@ -33,6 +35,7 @@ from bandana.algorithms.regression.private_ridge import regularizer
 from bandana.algorithms.rl.linear_mdp.batched_lsvi import BatchedLSVI
 from bandana.algorithms.rl.linear_mdp.batches import Schedule, determinant, geometric, most_switches, static
 from bandana.algorithms.rl.linear_mdp.noise import GOE_WEIGHT, Noise, Printed, Releases
+from bandana.algorithms.rl.linear_mdp.regret_bound import is_proved, regret_bound
 from bandana.privacy_core import ApproxDP, Exact, PhaseSum, PhaseTotal, PureDP
 from bandana.privacy_core.checks import at_least, failure_of, one_of, positive
 
@@ -59,8 +62,8 @@ class LSVI:
     Attributes:
       model: features and H.
       horizon: K, episodes.
-      batches: the scheme, one of `SCHEMES` (`bandana.algorithms.rl.linear_mdp.batches`); None: determinant, and static for
-        `printed`.
+      batches: the scheme, one of `SCHEMES` (`bandana.algorithms.rl.linear_mdp.batches`); None: static for `printed`, the
+        one of static and determinant with the smaller bound for `tight` (see the module), and determinant for the twin.
       n_batches: one more than there are, or may be, updates; None: the scheme's own number. For static batches that is B of
         Appendix E.1 (epsilon of the claim, and 1 for the twin), for determinants `most_switches`.
       switch: C, of the determinant scheme.
@@ -117,11 +120,20 @@ class LSVI:
           ValueError: an argument or a setting out of its range; the message names it.
         """
         is_pure = isinstance(promise, PureDP)
+        named = PURE_PARTS if is_pure else PARTS
         if isinstance(calibration, str):
-            calibration = (PURE_PARTS if is_pure else PARTS)[one_of("calibration", calibration, tuple(PARTS))]
+            calibration = named[one_of("calibration", calibration, tuple(named))]
         if calibration["schedule"] == "static" and self.batches not in (None, "static"):
             raise ValueError(f"printed is made for static batches: batches must be static or left out, got {self.batches!r}")
         own = (lsvi_pure_batches if is_pure else lsvi_batches)(promise.epsilon, *self._size)
+        is_open = self.batches is None and self.n_batches is None and self.beta_scale >= 1
+        if not (is_open and own > 1 and calibration == named["tight"]):
+            return self._private(promise, calibration, own)
+        forms = [replace(self, batches=scheme).private(promise, calibration) for scheme in ("determinant", "static")]
+        return min(forms, key=lambda form: float(regret_bound(form, self.horizon)) if is_proved(form) else math.inf)
+
+    def _private(self, promise: ApproxDP | PureDP, calibration: Mapping[str, str], own: int) -> BatchedLSVI:
+        """The form of a calibration, in its own schedule or in the one asked for; `own` is the paper's number of batches."""
         schedule = self._schedule(calibration["schedule"], own)
         is_centered, is_exact = calibration["values"] == "centered", calibration["width"] == "exact"
         targets = self._caps if is_centered else (2 * (self._length + 1.0),) * (self._length - 1) + (2.0,)

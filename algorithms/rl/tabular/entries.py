@@ -26,10 +26,6 @@ _PARAMETERS = declared(
     FAILURE,
     BETA_SCALE,
     Parameter(
-        "bonus", "What bonuses are made of: the range of values, or their estimated variance.", None, Kind.CHOICE, BONUSES,
-        "hoeffding",
-    ),
-    Parameter(
         "looks", "How often the policy is planned anew, at most.", None, Kind.COUNT,
         otherwise="after every floor(sqrt(horizon)) episodes",
     ),
@@ -37,13 +33,13 @@ _PARAMETERS = declared(
 _AUDIT_SHAPE, _AUDIT_SCALE = (2, 3), 0.01
 
 
-def _ucb_vi(trust: TrustModel | None, settings: Settings) -> UCBVI:
+def _built(bonus: str, trust: TrustModel | None, settings: Settings) -> UCBVI:
     problem = settings.problem
     assert problem.model is not None
     if problem.reward_range.low < UNIT.low or problem.reward_range.high > UNIT.high:
         raise ValueError(f"UCB-VI is made for rewards in [0, 1], got the range {problem.reward_range}: scale them")
     model = problem.model
-    build = built_by(UCBVISettings, n_states=model.n_states, episode_length=model.horizon, trust=trust)
+    build = built_by(UCBVISettings, n_states=model.n_states, episode_length=model.horizon, trust=trust, bonus=bonus)
     algorithm: UCBVI = build(settings)
     return algorithm
 
@@ -53,9 +49,9 @@ def _in_audit(settings: Settings) -> Settings:
     return settings.with_parameters(looks=settings.problem.known_horizon, beta_scale=_AUDIT_SCALE)
 
 
-def _bound(form: Form, settings: Settings, means: FloatArray | None, grid: IntArray) -> RegretBound | None:
+def _bound(bonus: str, form: Form, settings: Settings, means: FloatArray | None, grid: IntArray) -> RegretBound | None:
     """The bound with the constants of the algorithm that is built."""
-    algorithm = _ucb_vi(form.trust, settings)
+    algorithm = _built(bonus, form.trust, settings)
     if not is_proved(algorithm):
         return None
     text = (
@@ -87,18 +83,32 @@ _FORMS = (
         f"epsilon-local DP: {_MESSAGES}, replace one episode", _MESSAGES, "the theorem on LDP-OBI's privacy",
     ),
 )  # fmt: skip
+_OF_VARIANCES = (
+    Form(f"{_AZAR}, UCBVI with variances, in batches, with bounds on both sides", _AZAR),
+    *(
+        Form(
+            f"{_QIAO}, DP-UCBVI, with constants and noise of our own", _QIAO, trust, guarantee, ("tight",),
+            f"{level}-{trust} DP: {whose}, replace one episode", whose, f"derived here, after {theorem}",
+        )
+        for trust, whose, theorem in (
+            (TrustModel.JOINT, _OTHERS, "the central privatizer"), (TrustModel.LOCAL, _MESSAGES, "the local privatizer"),
+        )
+        for guarantee, level in (("approximate", "(epsilon, delta)"), ("pure", "epsilon"))
+    ),
+)  # fmt: skip
 
 ENTRIES = tuple(
     form.entry(
-        "ucb-vi",
+        name,
         "rl/tabular",
-        partial(_ucb_vi, form.trust),
+        partial(_built, bonus, form.trust),
         _RECORD,
         plays_on=(LINEAR_MDP, MIXTURE),
         parameters=_PARAMETERS,
         in_audit=_in_audit,
         audit_shape=_AUDIT_SHAPE,
-        bound=partial(_bound, form),
+        bound=partial(_bound, bonus, form),
     )
-    for form in _FORMS
+    for name, bonus, forms in (("ucb-vi", BONUSES[0], _FORMS), ("dp-ucbvi", BONUSES[1], _OF_VARIANCES))
+    for form in forms
 )

@@ -13,12 +13,16 @@ What is released, and with which noise:
   local, pure, as-known        LDP-OBI's message: the three families, Laplace noise of scale 6 H / epsilon on every entry.
   local, pure and approximate, tight   The rows above, noised by each user at 3 H in L1, or sqrt(3 H) in L2.
 
+DP-UCBVI is each tight form with the bonus `bernstein`. Its papers print noise that keeps 2 epsilon under replacement, as
+PUCB does: epsilon / (2 H log K) for each tree, and Laplace noise of scale 2 H / epsilon on each entry of a message (Lemmas
+5.1 and 5.4 of the one with self-play), where visits and transitions move by 4 H in L1. Its rewards are known; ours are not.
+
 Departures from the papers. The policy is planned after batches of users, floor(sqrt K) as a rule: PUCB and LDP-OBI plan
 after every episode, `looks = K`, which is many times as slow; when to plan is public. Rewards and transitions may differ
 from step to step in all forms; LDP-OBI is stated for processes that do not, and adds up all steps; its form `as-known` has
 the width that `UCBVI` proves. Values are moved into [0, H - h + 1], those of PUCB into [0, H]. In place of Qiao and
 Wang's post-processing by linear programs, which makes counts a distribution for the sake of their bonus, `UCBVI` bounds
-what noise does to the variance.
+what noise does to means and variances.
 """
 
 from __future__ import annotations
@@ -141,9 +145,9 @@ class UCBVISettings:
 
     @property
     def _share(self) -> float:
-        """Failure probability of one error in one row at one look: all of them share a third."""
-        rows = self.episode_length * self.n_states * self.n_actions
-        return self._failure / (9 * rows * max(1, len(self.schedule)))
+        """Failure probability of one error in one row at one look: all of them, three or four, share a third."""
+        rows, n_errors = self.episode_length * self.n_states * self.n_actions, 4 if self.bonus == "bernstein" else 3
+        return self._failure / (3 * n_errors * rows * max(1, len(self.schedule)))
 
     def _built(self, sums: PrivateSum, layout: Layout, errors: tuple[Errors, ...], print_of: PureDP | None = None) -> UCBVI:
         length, width = self.episode_length, None

@@ -45,16 +45,29 @@ def _decide(index, cap, preference, policy, values, r, h, s):  # type: ignore[no
 
 
 @_kernel
-def plan(  # type: ignore[no-untyped-def]
-    noisy, count_weight, count_share, errors, caps, log, is_bernstein, scale, preference, policy, values
-):  # fmt: skip
-    """Optimistic backward induction with the proved widths; formulas stand at `UCBVI`.
+def _visits(row, count_weight, count_share, error, scale):  # type: ignore[no-untyped-def]
+    """u, at least the number of visits of a row, and the slack of a mean of numbers in [-1, 1] that is divided by u."""
+    total = row[: len(row) - (2 if count_weight > 0.0 else 1)].sum()
+    visits = (1.0 - count_share) * total + error
+    if count_share > 0.0:
+        visits += count_share * row[-1] / count_weight
+    if visits < 1.0:
+        return 1.0, max(2.0 * error, scale), total
+    return visits, 2.0 * error, total
 
-    noisy: (n_reps, H, S, A, width), errors: (3,) of visits, rewards and next states, caps: (H + 1,) largest values, the last
-    one 0, preference: (n_reps, A), policy: (n_reps, H, S), values: (n_reps, H + 1, S) with zeros in the last row.
+
+@_kernel
+def plan(  # type: ignore[no-untyped-def]
+    noisy, center, count_weight, count_share, errors, caps, log, scale, preference, policy, values
+):  # fmt: skip
+    """Optimistic backward induction with widths from the range of values; formulas stand at `UCBVI`.
+
+    noisy: (n_reps, H, S, A, width), center: what is subtracted from rewards, errors: (4,) those of `Errors`, caps: (H + 1,)
+    largest values, the last one 0, preference: (n_reps, A), policy: (n_reps, H, S), values: (n_reps, H + 1, S) with zeros in
+    the last row.
     """
     n_reps, length, n_states, n_actions = noisy.shape[:4]
-    index = np.empty(n_actions)
+    index, reach = np.empty(n_actions), max(center, 1.0 - center)
     error_count, error_reward, error_total = scale * errors[0], errors[1], errors[2]
     for r in range(n_reps):
         for h in range(length - 1, -1, -1):
@@ -62,33 +75,60 @@ def plan(  # type: ignore[no-untyped-def]
             middle = 0.5 * cap
             for s in range(n_states):
                 for a in range(n_actions):
-                    row = noisy[r, h, s, a]
-                    total, moved = 0.0, 0.0
+                    row, moved = noisy[r, h, s, a], 0.0
                     for t in range(n_states):
-                        total += row[t]
                         moved += row[t] * (after[t] - middle)
-                    visits = (1.0 - count_share) * total
-                    if count_share > 0.0:
-                        visits += count_share * row[n_states + 1] / count_weight
-                    visits += error_count
-                    slack = 2.0 * error_count
-                    if visits < 1.0:
-                        visits = 1.0
-                        slack = max(slack, scale)
-                    if is_bernstein:
-                        chance = math.sqrt(0.5 * visits * log)
-                        if cap > 0.0:
-                            mean = min(max(middle + moved / visits, 0.0), cap)
-                            spread = 0.0
-                            for t in range(n_states):
-                                spread += row[t] * (after[t] - mean) ** 2
-                            spread = max(spread, 0.0) + cap * cap * error_total
-                            chance += max(3.0 * math.sqrt(spread * log), 9.0 * cap * log)
-                    else:
-                        chance = (1.0 + cap) * math.sqrt(0.5 * visits * log)
-                    bonus = (0.5 + middle) * slack + scale * (error_reward + middle * error_total + chance)
-                    index[a] = 0.5 + middle + (row[n_states] + moved + bonus) / visits
+                    visits, slack, _ = _visits(row, count_weight, count_share, error_count, scale)
+                    chance = (1.0 + cap) * math.sqrt(0.5 * visits * log)
+                    bonus = (reach + middle) * slack + scale * (error_reward + middle * error_total + chance)
+                    index[a] = center + middle + (row[n_states] + moved + bonus) / visits
                 _decide(index, caps[h], preference, policy, values, r, h, s)
+
+
+@_kernel
+def _future(row, high, low, cap, log, errors, total, scale):  # type: ignore[no-untyped-def]
+    """Bounds on the mean of a function of the next state that lies between `low` and `high`, both (S,), in [0, cap]."""
+    above, below = 0.0, 0.0
+    for t in range(len(high)):
+        above += row[t] * (high[t] if row[t] > 0.0 else low[t])
+        below += row[t] * (low[t] if row[t] > 0.0 else high[t])
+    n, spread, largest = max(total, 1.0), 0.0, 0.0
+    middle = min(max(0.5 * (above + below) / n, 0.0), cap)
+    for t in range(len(high)):
+        square = max((high[t] - middle) ** 2, (low[t] - middle) ** 2)
+        spread += row[t] * square
+        largest = max(largest, square)
+    spread = max(spread + largest * errors[2], 0.0)
+    width = math.sqrt(2.0 * spread * log) + 3.0 * cap * log + (high.max() - low.min()) * errors[3]
+    width = scale * (width + cap * max(1.0 - total, 0.0))
+    return (above + width) / n, (below - width) / n
+
+
+@_kernel
+def plan_bernstein(  # type: ignore[no-untyped-def]
+    noisy, center, count_weight, count_share, errors, caps, log, scale, preference, policy, values, lower
+):  # fmt: skip
+    """Backward induction with widths from variances, and values of the best policy bounded on both sides; see `UCBVI`.
+
+    Shapes are those of `plan`, and `lower` is like `values`.
+    """
+    n_reps, length, n_states, n_actions = noisy.shape[:4]
+    index, floor, reach = np.empty(n_actions), np.empty(n_actions), max(center, 1.0 - center)
+    for r in range(n_reps):
+        for h in range(length - 1, -1, -1):
+            cap, high, low = caps[h + 1], values[r, h + 1], lower[r, h + 1]
+            for s in range(n_states):
+                for a in range(n_actions):
+                    row = noisy[r, h, s, a]
+                    visits, slack, total = _visits(row, count_weight, count_share, scale * errors[0], scale)
+                    mean = center + row[n_states] / visits
+                    width = (reach * slack + scale * (errors[1] + math.sqrt(0.5 * visits * log))) / visits
+                    index[a], floor[a] = mean + width, mean - width
+                    if cap > 0.0:
+                        above, below = _future(row[:n_states], high, low, cap, log, errors, total, scale)
+                        index[a], floor[a] = index[a] + above, floor[a] + below
+                _decide(index, caps[h], preference, policy, values, r, h, s)
+                lower[r, h, s] = min(max(floor.max(), 0.0), caps[h])
 
 
 @_kernel

@@ -15,9 +15,9 @@ v^2, 3)) in L2. Both are attained by episodes that never meet, where D is the la
 in L1 for v = 0, 3 a step, and in L2 for v = 1/2: visits with twice the noise cost nothing under Gaussian noise. Three
 counters apart, each with z = 0, would cost 6 a step (`bandana.algorithms.papers.tabular_rl`).
 
-*Errors.* Of a row's noise nu, xi, eta on m, rewards and n, three numbers matter: |eta'| of the estimate of n, |xi|, and
-|nu|_1. The estimate of n is what `count_share` mixes of v n / v and of sum m, by their variances: deviation sigma /
-sqrt(v^2 + 1/S).
+*Errors.* Of a row's noise nu, xi, eta on m, rewards and n, four numbers matter: |eta'| of the estimate of n, |xi|, |nu|_1,
+and |sum nu g| for one fixed function g of next states with |g| <= 1. The estimate of n is what `count_share` mixes of
+v n / v and of sum m, by their variances: deviation sigma / sqrt(v^2 + 1/S).
 """
 
 from __future__ import annotations
@@ -41,6 +41,8 @@ class Errors(NamedTuple):
     """Bound on the error of the sum of rewards."""
     total: float = 0.0
     """Bound on the error of the counts of next states, in L1."""
+    function: float = 0.0
+    """Bound on the error of sum m(s') g(s'), for one fixed function g with values in [-1, 1]."""
 
 
 @dataclass(frozen=True)
@@ -65,38 +67,42 @@ class Layout:
         return self.n_states + (2 if self.count_weight else 1)
 
     @property
-    def _reward_reach(self) -> float:
+    def reward_reach(self) -> float:
+        """Largest distance of a reward from z."""
         return max(self.reward_center, 1 - self.reward_center)
 
     def sensitivity_l1(self, episode_length: int) -> float:
         """L1 sensitivity of H steps under a replaced episode; see the module."""
-        return episode_length * max(2 + 2 * self._reward_reach + 2 * self.count_weight, 3.0)
+        return episode_length * max(2 + 2 * self.reward_reach + 2 * self.count_weight, 3.0)
 
     def sensitivity_l2(self, episode_length: int) -> float:
         """L2 sensitivity of H steps under a replaced episode; see the module."""
-        return math.sqrt(episode_length * max(2 + 2 * self._reward_reach**2 + 2 * self.count_weight**2, 3.0))
+        return math.sqrt(episode_length * max(2 + 2 * self.reward_reach**2 + 2 * self.count_weight**2, 3.0))
 
     def gaussian_errors(self, deviation: float, failure: float) -> Errors:
         """Errors under Gaussian noise of a deviation; each is exceeded with probability at most `failure`.
 
-        |nu|_1 has the mean S sqrt(2 / pi) and is sqrt(S)-Lipschitz in standard normal numbers.
+        |nu|_1 has the mean S sqrt(2 / pi) and is sqrt(S)-Lipschitz in standard normal numbers; sum nu g is normal with
+        the deviation |g|_2 <= sqrt(S).
         """
         n, z = self.n_states, -float(ndtri(probability("failure", failure) / 2))
         total = n * math.sqrt(2 / math.pi) + math.sqrt(-2 * n * math.log(failure))
         count = z / math.sqrt(self.count_weight**2 + 1 / n)
-        return Errors(deviation * count, deviation * z, deviation * total)
+        return Errors(deviation * count, deviation * z, deviation * total, deviation * math.sqrt(n) * z)
 
     def laplace_errors(self, scale: float, n_summed: int, failure: float) -> Errors:
         """Errors under sums of n Laplace numbers of a scale; each is exceeded with probability at most `failure`.
 
         |nu|_1 is at most the sum of n S absolute values, whose law is a gamma law; and it is the largest of 2^S sums of n S
-        numbers with signs. The smaller of both bounds holds, as each is a quantile's.
+        numbers with signs. The smaller of both bounds holds, as each is a quantile's. That of sum nu is one of sum nu g,
+        too: weights of at most 1 make no moment of a Laplace number larger (`laplace_matrix_norm`).
         """
         n = self.n_states
-        single = laplace_series_norm(n_summed, 1, probability("failure", failure))
-        count = single / self.count_weight if self.count_share == 1 else laplace_series_norm(n * n_summed, 1, failure)
+        single, function = (laplace_series_norm(k * n_summed, 1, probability("failure", failure)) for k in (1, n))
+        count = single / self.count_weight if self.count_share == 1 else function
         by_signs = laplace_series_norm(n * n_summed, 1, failure * 2.0 ** (1 - n)) if n < 512 else math.inf
-        return Errors(scale * count, scale * single, scale * min(float(gammainccinv(n * n_summed, failure)), by_signs))
+        total = min(float(gammainccinv(n * n_summed, failure)), by_signs)
+        return Errors(scale * count, scale * single, scale * total, scale * function)
 
 
 def with_visits(n_states: int, weight: float = 0.5) -> Layout:

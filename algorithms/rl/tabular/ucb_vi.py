@@ -7,8 +7,9 @@ that an update costs no privacy: each record pays once for the sums, however oft
 
 Sources: Azar, Osband and Munos (2017), Minimax regret bounds for reinforcement learning (UCBVI); Vietri, Balle,
 Krishnamurthy and Wu (2020), Private reinforcement learning with PAC and regret guarantees (PUCB); Qiao and Wang (2023),
-Near-optimal differentially private reinforcement learning (DP-UCBVI, bonuses of Bernstein type); Garcelon, Perchet,
-Pike-Burke and Pirotta (2021), Local differential privacy for regret minimization in reinforcement learning (LDP-OBI).
+Near-optimal differentially private reinforcement learning (DP-UCBVI, bonuses of Bernstein type), and Differentially private
+reinforcement learning with self-play, whose case B = 1 it is; Garcelon, Perchet, Pike-Burke and Pirotta (2021), Local
+differential privacy for regret minimization in reinforcement learning (LDP-OBI).
 """
 
 from __future__ import annotations
@@ -46,7 +47,9 @@ class Released(NamedTuple):
     policy: IntArray
     """(n_reps, H, S) actions, as of the last look."""
     values: FloatArray
-    """(n_reps, H + 1, S) optimistic values; the last row is 0."""
+    """(n_reps, H + 1, S) optimistic values, V_up; the last row is 0."""
+    lower: FloatArray
+    """(n_reps, H + 1, S) pessimistic values, V_low; all 0 with the bonus `hoeffding`, which has none."""
     n_closed: IntArray
     """(n_reps,) episodes that the noisy sums hold."""
     n_looks: IntArray
@@ -62,7 +65,7 @@ class UCBVI(DecidesEachRecord):
     A row of the statistics (`bandana.algorithms.rl.tabular.statistics`) has for each h, s, a noisy counts m^(s') of next
     states, a noisy sum rho^ of rewards less 1/2, and an estimate n^ of the number of visits n, whose errors are at most E_1
     (in L1), E_r and E_n. With C = cap_{h+1} the largest value after the step, c = C/2 and u = max(n^ + E_n, 1), for h = H,
-    ..., 1 (V_{H+1} = 0),
+    ..., 1 (V_{H+1} = 0; where the layout subtracts z = 0 from rewards, z replaces 1/2 in Q, and 1 in b),
 
         Q_h(s, a) = 1/2 + c + (rho^ + sum_{s'} m^(s') (V_{h+1}(s') - c) + b) / u,     V_h(s) = max_a Q_h(s, a) in [0, cap_h],
         b = (1/2 + c) max(2 E_n, [n^ + E_n < 1]) + E_r + c E_1 + e.
@@ -71,17 +74,31 @@ class UCBVI(DecidesEachRecord):
     u lies in [n, n + 2 E_n], or in [n, n + 1] where it is 1 by force. As counts m are not negative, sum m^ (V - c) >= sum m
     (V* - c) - c E_1, and what is left is a sum of n independent terms (r - 1/2) + (V*(s') - c) of a *fixed* function, with
     mean n (q* - 1/2 - c) and deviation at most e below it; |q* - 1/2 - c| <= 1/2 + c. With l = log(9 H S A K / failure), for
-    all n <= K and all rows at once with probability 1 - failure/3,
+    all n <= K and all rows at once with probability 1 - failure/3, e = (1 + C) sqrt(u l / 2).
 
-        hoeffding  e = (1 + C) sqrt(u l / 2);
-        bernstein  e = sqrt(u l / 2) for rewards, plus max(3 sqrt(l W), 9 C l), W = max(0, sum m^ (V - x)^2) + C^2 E_1.
+    *DP-UCBVI*, `bernstein`: values are bounded on both sides, and bonuses are made of variances. With V_up as above and
+    V_low its mirror image (0 after the last step), N = sum m^, N' = max(N, 1) and R = max V_up - min V_low,
 
-    The second one: W is at least n times the variance of V under the empirical law P = m / n, as any x bounds a variance and
-    x is the noisy mean, moved into [0, C]. The function v -> n P v + max(3 sqrt(l n Var_P v), 9 C l) grows in each v(s') on
-    [0, C]: where the root decides, n Var >= 9 C^2 l, and the derivative is at least m(s') (1 - 3 sqrt(l) C / sqrt(n Var)) >=
-    0. So V may be replaced by V*, for which the empirical Bernstein bound (Maurer and Pontil 2009, Theorem 4) is smaller:
-    n P V* >= n P* V* - sqrt(2 l n Var n / (n - 1)) - 7 C l n / (3 (n - 1)), and max(3 y, 9 z) >= 1.5 y + 4.5 z; for n <= 9
-    the second part alone exceeds n C. (Qiao and Wang bound the same by terms with constants of 1000^2 in front.)
+        Q_up = 1/2 + (rho^ + E_r + sqrt(u l / 2) + max(E_n, [n^ + E_n < 1] / 2)) / u + (A_up + w) / N',
+        A_up = sum_{s'} m^(s') (V_up(s') where m^(s') > 0, else V_low(s')),     w = e + R E_g + C max(1 - N, 0),
+        e = sqrt(2 l W) + 3 C l,     W = max(0, sum_{s'} m^ F + E_1 max F),     F = max((V_up - x)^2, (V_low - x)^2),
+
+    and Q_low with minus signs and A_low, where V_up and V_low change places; V_low = max_a Q_low, moved into [0, cap_h], and
+    x is the middle of A_up / N' and A_low / N', moved into [0, C]. E_g bounds the noise of sum m g for one *fixed* function
+    g of next states, |g| <= 1: it grows with sqrt(S), not with S. While V_low <= V* <= V_up after the step, so it is before:
+
+      noise    A_up >= sum m^ V* by its choice of ends, so A_up >= N x* + sum m (V* - x*) - R E_g: x* = P V* and V* - x* are
+               fixed, and |V* - x*| <= R. No error of the number of visits enters.
+      chance   |sum m (V* - x*)| <= e. Bennett's inequality and the empirical variance (Maurer and Pontil 2009, Theorem 4)
+               bound it for n > 1 by sqrt(2 l n Var n / (n - 1)) + 7 C l n / (3 (n - 1)), Var that of V* under m / n. Where
+               n <= 3 l it is at most n C <= 3 C l. Else n >= 9, as l >= log 15: the root is sqrt(2 l n Var) and at most
+               C sqrt(l n / 2) / (2 (n - 1)) <= 0.09 C l more, as Var <= C^2 / 4, and the rest at most 2.63 C l.
+      variance n Var <= sum m (V* - x)^2 <= sum m F <= W, as V* lies between V_low and V_up, whatever x is.
+      few      For N < 1, N x* + C (1 - N) >= x*. Rewards: as above, with |r* - 1/2| <= 1/2.
+
+    Both sides of rewards and of sums, and one variance, are five tails: l = log(15 H S A K / failure). This is the bonus of
+    Qiao and Wang (2023; with self-play, Lemma B.7) with constants of our own. They need counts that linear programs make a
+    distribution, have S E for the noise in place of E_g, and P (V_up - V_low) / H for what F adds to a variance.
 
     Ties: where the moved indices of several actions are alike, the largest index before it is moved decides, then
     `preference`. Before the first look users take all sequences of actions in turn, by the number of the episode.
@@ -164,7 +181,8 @@ class UCBVI(DecidesEachRecord):
     def log(self) -> float:
         """The logarithm l of the widths."""
         rows = self.episode_length * self.n_states * self.n_actions
-        return math.log(9 * rows * self.horizon / self.failure)
+        tails = 15 if self.bonus == "bernstein" else 9
+        return math.log(tails * rows * self.horizon / self.failure)
 
     @cached_property
     def _looks(self) -> frozenset[int]:
@@ -178,7 +196,7 @@ class UCBVI(DecidesEachRecord):
         values = np.tile(np.array(self.caps)[:, None], (n_reps, 1, self.n_states))
         policy = np.zeros((n_reps, self.episode_length, self.n_states), dtype=np.int64)
         counters = (np.zeros(n_reps, dtype=np.int64) for _ in range(3))
-        return sensitive, Released(policy, values, *counters)
+        return sensitive, Released(policy, values, np.zeros_like(values), *counters)
 
     def act(self, released: Released, context: IntArray, step: int) -> IntArray:
         """(n_reps,) actions of the policy in the users' states; before the first look all sequences in turn."""
@@ -220,7 +238,9 @@ class UCBVI(DecidesEachRecord):
             kernels.plan_published(noisy, *self.published, self.beta_scale, *filled)
             return
         errors, layout = self.errors[int(released.n_looks[0]) - 1], self.layout
-        kernels.plan(
-            noisy, layout.count_weight, layout.count_share, np.array(errors), np.array(self.caps), self.log,
-            self.bonus == "bernstein", self.beta_scale, *filled,
-        )  # fmt: skip
+        layouts = layout.reward_center, layout.count_weight, layout.count_share
+        given = noisy, *layouts, np.array(errors), np.array(self.caps)
+        if self.bonus == "bernstein":
+            kernels.plan_bernstein(*given, self.log, self.beta_scale, *filled, released.lower)
+        else:
+            kernels.plan(*given, self.log, self.beta_scale, *filled)

@@ -100,6 +100,7 @@ def test_asymptotic_bounds_of_two_arms_by_hand():
     assert plain.reach is Reach.THIS_PROBLEM
     # kl(1/2, 3/4), not kl(3/4, 1/2); never above the gap times t.
     assert plain.values == pytest.approx(np.minimum(0.25 * log / kl, 0.25 * GRID))
+    assert plain.text.startswith("leading term")
     # The best arm's place does not matter, a range of another width scales all, and arms as good as the best cost nothing.
     swapped = finite_arms.asymptotic_bound(GRID, [-1.0, 0.0, 0.0], Interval(-3.0, 1.0), Privacy())
     assert swapped.values == pytest.approx(4 * plain.values)
@@ -251,7 +252,9 @@ def test_the_asymptotic_bound_needs_means_and_bernoulli_rewards():
     assert lower_bound(settings, claim, means, GRID, is_bernoulli=True).reach is Reach.THIS_PROBLEM
     assert lower_bound(settings, claim, means, GRID).reach is Reach.WORST_PROBLEM
     assert lower_bound(settings, claim, None, GRID, is_bernoulli=True).reach is Reach.WORST_PROBLEM
-    assert "asymptotic" in lower_bound(settings, claim, means, GRID, is_bernoulli=True).text
+    text, worst = lower_bound(settings, claim, means, GRID, is_bernoulli=True).text, lower_bound(settings, claim, None, GRID)
+    assert text.startswith("leading term")
+    assert text.endswith(f"at each horizon: {worst.values[-1]:.4g} after 100000 rounds")
 
 
 @pytest.mark.parametrize("label", ["oful", "linucb joint", "linucb local", "gope", "adar-gope"])

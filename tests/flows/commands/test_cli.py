@@ -75,7 +75,7 @@ def test_list_has_one_line_an_algorithm_in_80_columns(bandana, monkeypatch):
     assert [line.split()[0] for line in lines] == ["algorithm", *names()]
     assert max(map(len, lines)) <= 80
     local = bandana("list", "--model", "local", "--family", "rl").stdout.splitlines()
-    assert [line.split()[0] for line in local[1:]] == ["ucrl-vtr", "ucrl-vtr-plus", "ucb-vi"]
+    assert [line.split()[0] for line in local[1:]] == ["ucrl-vtr", "ucrl-vtr-plus", "ucb-vi", "dp-ucbvi"]
 
 
 def test_list_of_one_algorithm_shows_all_that_is_known(bandana):

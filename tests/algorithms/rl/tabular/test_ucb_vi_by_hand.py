@@ -55,14 +55,26 @@ def played(algorithm, ledger, data=TABLE):
 # --- the algorithm as it is written --------------------------------------------------------------------------------------
 
 
+def between(m, high, low, top, errors, log, s):
+    """Bounds on the mean of a function between two others, from noisy counts: every end of the box is tried."""
+    ends = [m @ np.array(corner) for corner in itertools.product(*zip(low, high, strict=True))]
+    n = max(m.sum(), 1.0)
+    x = min(max((max(ends) + min(ends)) / 2 / n, 0.0), top)
+    square = np.maximum((high - x) ** 2, (low - x) ** 2)
+    w = max(m @ square + errors.total * max(square), 0.0)
+    width = math.sqrt(2 * log * w) + 3 * top * log + errors.function * (max(high) - min(low))
+    width = s * (width + top * max(1 - m.sum(), 0.0))
+    return (max(ends) + width) / n, (min(ends) - width) / n
+
+
 def as_written(algorithm, data, noise):
-    """Actions (K, H), and values (H + 1, S) of the last look: every look counts all episodes anew.
+    """Actions (K, H), and values and lower ones (2, H + 1, S) of the last look: every look counts all episodes anew.
 
     `noise(look, k)` is what the running sum has at the look-th look, after k episodes: (H, S, A, width).
     """
     layout, s, log = algorithm.layout, algorithm.beta_scale, algorithm.log
     n_states, n_actions, length = algorithm.n_states, algorithm.n_actions, algorithm.episode_length
-    policy, values, episodes, actions = None, None, [], []
+    policy, values, low, episodes, actions = None, None, None, [], []
     for k in range(data.n_users):
         state, episode, chosen = int(data.first_states[k]), [], []
         for h in range(length):
@@ -84,9 +96,10 @@ def as_written(algorithm, data, noise):
                 table[h, state, a, n_states + 1] += layout.count_weight
         errors = algorithm.errors[look]
         values, policy = np.zeros((length + 1, n_states)), [[0] * n_states for _ in range(length)]
+        low = np.zeros((length + 1, n_states))
         for h in reversed(range(length)):
             for state in range(n_states):
-                index = []
+                index, floor = [], []
                 for a in range(n_actions):
                     m, rho = table[h, state, a, :n_states], table[h, state, a, n_states]
                     if algorithm.published:
@@ -99,23 +112,26 @@ def as_written(algorithm, data, noise):
                         index.append((rho + m @ values[h + 1]) / n + s * (length + 1) * phi + (1 + n_states * length) * psi)
                         continue
                     top = algorithm.caps[h + 1]
-                    c = top / 2
+                    c, z = top / 2, layout.reward_center
+                    reach = max(z, 1 - z)
                     own = table[h, state, a, n_states + 1] / layout.count_weight if layout.count_weight else 0.0
                     n = layout.count_share * own + (1 - layout.count_share) * m.sum()
                     u = max(n + s * errors.visits, 1.0)
                     slack = max(2 * s * errors.visits, s if n + s * errors.visits < 1 else 0.0)
-                    if algorithm.bonus == "hoeffding":
-                        e = (1 + top) * math.sqrt(u * log / 2)
-                    else:
-                        x = min(max(c + m @ (values[h + 1] - c) / u, 0.0), top)
-                        w = max(0.0, m @ (values[h + 1] - x) ** 2) + top**2 * errors.total
-                        e = math.sqrt(u * log / 2) + (max(3 * math.sqrt(log * w), 9 * top * log) if top else 0.0)
-                    bonus = (0.5 + c) * slack + s * (errors.reward + c * errors.total + e)
-                    index.append(0.5 + c + (rho + m @ (values[h + 1] - c) + bonus) / u)
+                    if algorithm.bonus == "bernstein":
+                        above, below = between(m, values[h + 1], low[h + 1], top, errors, log, s) if top else (0.0, 0.0)
+                        width = reach * slack + s * (errors.reward + math.sqrt(u * log / 2))
+                        index.append(z + (rho + width) / u + above)
+                        floor.append(z + (rho - width) / u + below)
+                        continue
+                    e = (1 + top) * math.sqrt(u * log / 2)
+                    bonus = (reach + c) * slack + s * (errors.reward + c * errors.total + e)
+                    index.append(z + c + (rho + m @ (values[h + 1] - c) + bonus) / u)
                 best = max(index)
                 policy[h][state] = next(a for a in range(n_actions) if index[a] >= best - 1e-9 * abs(best))
                 values[h, state] = min(max(best, 0.0), algorithm.caps[h])
-    return np.array(actions), values
+                low[h, state] = min(max(*floor, 0.0), algorithm.caps[h]) if floor else 0.0
+    return np.array(actions), np.array([values, low])
 
 
 @pytest.mark.parametrize("bonus", ["hoeffding", "bernstein"])
@@ -126,7 +142,7 @@ def test_the_twin_is_the_algorithm_as_written(bonus, scale):
     expected, values = as_written(algorithm, TABLE, lambda look, k: np.zeros(algorithm.shape))
     for r in range(2):
         assert np.array_equal(actions[r], expected)
-        np.testing.assert_allclose(released.values[r], values, rtol=1e-9)
+        np.testing.assert_allclose([released.values[r], released.lower[r]], values, rtol=1e-9)
     assert len({tuple(row) for row in expected[algorithm.looks[0] :].tolist()}) > 1
 
 
@@ -153,7 +169,8 @@ def test_constant_noise_enters_where_it_should(name, bonus):
     actions, released = played(algorithm, LiveLedger(1, ConstantNoise(1e-3)))
     expected, values = as_written(algorithm, TABLE, noise)
     assert np.array_equal(actions[0], expected)
-    np.testing.assert_allclose(released.values[0], values, rtol=1e-7)
+    np.testing.assert_allclose([released.values[0], released.lower[0]], values, rtol=1e-7)
+    assert (released.lower.max() > 0) == (bonus == "bernstein")
 
 
 def test_with_noise_of_its_own_the_algorithm_as_written_has_the_same_values_on_average():
@@ -166,7 +183,7 @@ def test_with_noise_of_its_own_the_algorithm_as_written_has_the_same_values_on_a
     generator, scale, naive = np.random.default_rng(2), algorithm.sums.mechanism.scale, []
     for _ in range(60):
         messages = generator.laplace(0.0, scale, (K, *algorithm.shape)).cumsum(axis=0)
-        naive.append(as_written(algorithm, TABLE, lambda look, k, all_=messages: all_[k - 1].copy())[1][:H])
+        naive.append(as_written(algorithm, TABLE, lambda look, k, all_=messages: all_[k - 1].copy())[1][0, :H])
     ours, theirs = released.values[:, :H], np.array(naive)
     error = np.sqrt(ours.var(axis=0) / len(ours) + theirs.var(axis=0) / len(theirs))
     assert theirs.std() > 0.1
