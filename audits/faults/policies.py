@@ -12,6 +12,7 @@ from bandana.algorithms.protocol import FloatArray, Record
 from bandana.audits.faults.contextual import LINUCB
 from bandana.audits.faults.fault import Control, Host, State, extended, fault_of
 from bandana.audits.faults.logistic import LOGISTIC
+from bandana.audits.outcome import DETERMINISTIC
 from bandana.privacy_core import Exact, Ledger
 
 
@@ -55,7 +56,9 @@ def _coins_taken_for_noise(honest: Host) -> Host:
     return replace(honest, sums=replace(honest.sums, mechanism=Exact()))
 
 
-_OWN = (fault_of(_RateFromRewards), fault_of(_CountsOfOthers), fault_of(_coins_taken_for_noise))
+_OWN = (
+    fault_of(_RateFromRewards), fault_of(_CountsOfOthers).caught(DETERMINISTIC), fault_of(_coins_taken_for_noise),
+)  # fmt: skip
 POLICY_CONTROLS: dict[str, tuple[Control, ...]] = {
     "squarecb joint": (*LINUCB, *_OWN), "fastcb joint": (*LOGISTIC, *_OWN), "bpo joint": (*LINUCB, *_OWN),
     "vpo joint": (*LINUCB, *_OWN),

@@ -283,7 +283,7 @@ class LogisticPolicySettings(PolicySettings):
 
 
 GROWTH = Parameter("growth", "Factor from the round of one release to that of the next, at least 1.", 1.3)
-GAMMA_SCALE = Parameter("gamma_scale", "Gaps are weighed by gamma = gamma_scale sqrt(n_actions t), t rounds before.", 20.0)
+GAMMA_SCALE = Parameter("gamma_scale", "Gaps are weighed by gamma = gamma_scale sqrt(n_actions t), t rounds before.", 10.0)
 RATE_SCALE = Parameter("rate_scale", "Factor on the learning rate min(1/K, 1/sqrt(K B)) after a batch of B rounds.", 128.0)
 BONUS = Parameter("bonus", "Scale of the bonus of actions that would have been played little.", 0.01)
 RATE = Parameter("rate", "Learning rate of the exponential weights, for each round of a batch.", 0.1)

@@ -55,7 +55,7 @@ def sigma(z):
     return 1 / (1 + math.exp(-z))
 
 
-def naive_probabilities(name, losses, sizes, coin, gamma_scale=20.0, rate_scale=128.0, bonus=0.01, rate=0.1):
+def naive_probabilities(name, losses, sizes, coin, gamma_scale=10.0, rate_scale=128.0, bonus=0.01, rate=0.1):
     """The rules as in the papers' pseudo-code; losses: predictor -> action -> loss, sizes: of the batches."""
     n, f, t = len(losses[-1]), losses[-1], sum(sizes)
     if name in ("squarecb", "fastcb"):
