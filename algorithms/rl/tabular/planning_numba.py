@@ -88,20 +88,21 @@ def plan(  # type: ignore[no-untyped-def]
 @_kernel
 def _future(row, high, low, cap, log, errors, total, scale):  # type: ignore[no-untyped-def]
     """Bounds on the mean of a function of the next state that lies between `low` and `high`, both (S,), in [0, cap]."""
-    above, below = 0.0, 0.0
+    half = 0.5 * cap
+    above, below = -half * total, -half * total
     for t in range(len(high)):
         above += row[t] * (high[t] if row[t] > 0.0 else low[t])
         below += row[t] * (low[t] if row[t] > 0.0 else high[t])
     n, spread, largest = max(total, 1.0), 0.0, 0.0
-    middle = min(max(0.5 * (above + below) / n, 0.0), cap)
+    middle = min(max(half + 0.5 * (above + below) / n, 0.0), cap)
     for t in range(len(high)):
         square = max((high[t] - middle) ** 2, (low[t] - middle) ** 2)
         spread += row[t] * square
         largest = max(largest, square)
     spread = max(spread + largest * errors[2], 0.0)
     width = math.sqrt(2.0 * spread * log) + 3.0 * cap * log + (high.max() - low.min()) * errors[3]
-    width = scale * (width + cap * max(1.0 - total, 0.0))
-    return (above + width) / n, (below - width) / n
+    width = scale * (width + half * max(1.0 - total, 0.0))
+    return half + (above + width) / n, half + (below - width) / n
 
 
 @_kernel

@@ -17,8 +17,8 @@ log 2 + l) / n) (Weissman and others 2003), as V_{h+1} is not fixed:
 
 The second one, DP-UCBVI: the part of rewards is as before, with 1/2 in place of 1/2 + c. For next states A_up <= N x* + e +
 R E_g + n P^ D + C E_1: its ends lie above V* by at most D times m, and C times |nu|. W <= n C^2 + 2 C^2 E_1, R <= C, and
-max(1 - N, 0) <= E_1 as N >= n - E_1. All of it is over N' and not over n: of two numbers z / N' and cap_h the smaller one is
-at most (z + cap_h E_1) / n, as n - N' <= E_1.
+max(1 - N, 0) <= E_1 as N >= n - E_1, with the factor s c + c <= s C. All of it is over N' and not over n: of two numbers
+z / N' and cap_h the smaller one is at most (z + cap_h E_1) / n, as n - N' <= E_1.
 
 Summed over an episode: sum gap_h <= sum of X / u, and of P D_{h+1} - D_{h+1}(s_{h+1}), martingale differences in intervals
 of length cap_{h+1}.

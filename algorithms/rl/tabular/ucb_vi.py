@@ -79,13 +79,14 @@ class UCBVI(DecidesEachRecord):
     *DP-UCBVI*, `bernstein`: values are bounded on both sides, and bonuses are made of variances. With V_up as above and
     V_low its mirror image (0 after the last step), N = sum m^, N' = max(N, 1) and R = max V_up - min V_low,
 
-        Q_up = 1/2 + (rho^ + E_r + sqrt(u l / 2) + max(E_n, [n^ + E_n < 1] / 2)) / u + (A_up + w) / N',
-        A_up = sum_{s'} m^(s') (V_up(s') where m^(s') > 0, else V_low(s')),     w = e + R E_g + C max(1 - N, 0),
+        Q_up = 1/2 + (rho^ + E_r + sqrt(u l / 2) + max(E_n, [n^ + E_n < 1] / 2)) / u + c + (A_up - N c + w) / N',
+        A_up = sum_{s'} m^(s') (V_up(s') where m^(s') > 0, else V_low(s')),     w = e + R E_g + c max(1 - N, 0),
         e = sqrt(2 l W) + 3 C l,     W = max(0, sum_{s'} m^ F + E_1 max F),     F = max((V_up - x)^2, (V_low - x)^2),
 
     and Q_low with minus signs and A_low, where V_up and V_low change places; V_low = max_a Q_low, moved into [0, cap_h], and
-    x is the middle of A_up / N' and A_low / N', moved into [0, C]. E_g bounds the noise of sum m g for one *fixed* function
-    g of next states, |g| <= 1: it grows with sqrt(S), not with S. While V_low <= V* <= V_up after the step, so it is before:
+    x is the middle of c + (A - N c) / N' for both A, moved into [0, C]. E_g bounds the noise of sum m g for one *fixed*
+    function g of next states, |g| <= 1: it grows with sqrt(S), not with S. If V_low <= V* <= V_up after the step, so it is
+    before:
 
       noise    A_up >= sum m^ V* by its choice of ends, so A_up >= N x* + sum m (V* - x*) - R E_g: x* = P V* and V* - x* are
                fixed, and |V* - x*| <= R. No error of the number of visits enters.
@@ -94,7 +95,7 @@ class UCBVI(DecidesEachRecord):
                n <= 3 l it is at most n C <= 3 C l. Else n >= 9, as l >= log 15: the root is sqrt(2 l n Var) and at most
                C sqrt(l n / 2) / (2 (n - 1)) <= 0.09 C l more, as Var <= C^2 / 4, and the rest at most 2.63 C l.
       variance n Var <= sum m (V* - x)^2 <= sum m F <= W, as V* lies between V_low and V_up, whatever x is.
-      few      For N < 1, N x* + C (1 - N) >= x*. Rewards: as above, with |r* - 1/2| <= 1/2.
+      few      For N < 1, N (x* - c) + c (1 - N) >= x* - c. Rewards: as above, with |r* - 1/2| <= 1/2.
 
     Both sides of rewards and of sums, and one variance, are five tails: l = log(15 H S A K / failure). This is the bonus of
     Qiao and Wang (2023; with self-play, Lemma B.7) with constants of our own. They need counts that linear programs make a

@@ -57,14 +57,14 @@ def played(algorithm, ledger, data=TABLE):
 
 def between(m, high, low, top, errors, log, s):
     """Bounds on the mean of a function between two others, from noisy counts: every end of the box is tried."""
-    ends = [m @ np.array(corner) for corner in itertools.product(*zip(low, high, strict=True))]
+    ends = [m @ (np.array(corner) - top / 2) for corner in itertools.product(*zip(low, high, strict=True))]
     n = max(m.sum(), 1.0)
-    x = min(max((max(ends) + min(ends)) / 2 / n, 0.0), top)
+    x = min(max(top / 2 + (max(ends) + min(ends)) / 2 / n, 0.0), top)
     square = np.maximum((high - x) ** 2, (low - x) ** 2)
     w = max(m @ square + errors.total * max(square), 0.0)
     width = math.sqrt(2 * log * w) + 3 * top * log + errors.function * (max(high) - min(low))
-    width = s * (width + top * max(1 - m.sum(), 0.0))
-    return (max(ends) + width) / n, (min(ends) - width) / n
+    width = s * (width + top / 2 * max(1 - m.sum(), 0.0))
+    return top / 2 + (max(ends) + width) / n, top / 2 + (min(ends) - width) / n
 
 
 def as_written(algorithm, data, noise):
@@ -148,14 +148,15 @@ def test_the_twin_is_the_algorithm_as_written(bonus, scale):
 
 @pytest.mark.parametrize("name", FORMS)
 @pytest.mark.parametrize("bonus", ["hoeffding", "bernstein"])
-def test_constant_noise_enters_where_it_should(name, bonus):
-    """Noise of 1e-3: a prefix of a tree holds as many as its nodes, messages as many as they are."""
+@pytest.mark.parametrize("size", [1e-3, -1e-3])
+def test_constant_noise_enters_where_it_should(name, bonus, size):
+    """Noise of 1e-3, or of -1e-3: a prefix of a tree holds as many as its nodes, messages as many as they are."""
     if "joint pure as-known" in name and bonus == "bernstein":
         with pytest.raises(ValueError, match="bonus must be hoeffding"):
             built(name, bonus=bonus)
         return
     algorithm = built(name, bonus=bonus, beta_scale=1e-4)
-    unit = 1e-3 * algorithm.sums.mechanism.scale
+    unit = size * algorithm.sums.mechanism.scale
 
     def noise(look, k):
         if isinstance(algorithm.sums, TreeSum):
@@ -166,7 +167,7 @@ def test_constant_noise_enters_where_it_should(name, bonus):
             times = k
         return np.full(algorithm.shape, times * unit)
 
-    actions, released = played(algorithm, LiveLedger(1, ConstantNoise(1e-3)))
+    actions, released = played(algorithm, LiveLedger(1, ConstantNoise(size)))
     expected, values = as_written(algorithm, TABLE, noise)
     assert np.array_equal(actions[0], expected)
     np.testing.assert_allclose([released.values[0], released.lower[0]], values, rtol=1e-7)
