@@ -42,7 +42,7 @@ def exploration_of(cell: Cell) -> str | None:
 
 
 def tuned_row(cell: Cell, measured: Measured) -> TunedRow:
-    """What a row comes to with the exploration that was tuned for it."""
+    """The part of a row that is ranked, with the exploration that was tuned for it."""
     return {
         "exploration": exploration_of(cell),
         "mean": measured.mean,
@@ -154,14 +154,14 @@ def weakest(rows: Sequence[Row], level: float) -> list[Row]:
 
 
 def agreements(rows: Sequence[Row], best: Sequence[Best]) -> list[Agreement]:
-    """How far both columns rank alike, contest by contest among all guarantees.
+    """Agreement of both columns, contest by contest among all guarantees.
 
     Args:
       rows: of a problem.
       best: its contests.
     """
     overall = {(each["privacy_model"], each["mu"], each["column"]): each for each in best if each["guarantee"] is None}
-    found = []
+    ended = []
     for (trust, level, column), ours in overall.items():
         theirs = overall.get((trust, level, "tuned"))
         if column == "tuned" or theirs is None:
@@ -179,8 +179,8 @@ def agreements(rows: Sequence[Row], best: Sequence[Best]) -> list[Agreement]:
             "defaults": winners[0],
             "tuned": winners[1],
         }
-        found.append(agreement)
-    return found
+        ended.append(agreement)
+    return ended
 
 
 def _of(correlation: object, pairs: FloatArray) -> float | None:

@@ -109,7 +109,7 @@ class Best(Document):
 
 
 class Agreement(Document):
-    """How far defaults and tuned rows rank alike in a contest among all guarantees."""
+    """Agreement of defaults and tuned rows in a contest among all guarantees."""
 
     mu: Annotated[Positive, "Level."]
     privacy_model: Annotated[str, "Trust model."]
@@ -121,7 +121,7 @@ class Agreement(Document):
 
 
 class Columns(Document):
-    """How far defaults and tuned rows rank alike on all problems."""
+    """Agreement of defaults and tuned rows on all problems."""
 
     contests: Annotated[Count, "Contests that both columns have."]
     ranked: Annotated[Count, "Those of at least three rows."]
