@@ -77,8 +77,8 @@ def assemble(benchmark: Benchmark, store: Store, command: str) -> Leaderboard:
     shown = []
     for problem in benchmark.problems:
         tuned = tuned_plan(problem, benchmark.folder)
-        played = _finished(problem.plan.played, store)
-        over = _finished(() if tuned is None else tuned.cells, store)
+        played = _finished(problem.plan.played, store, benchmark)
+        over = _finished(() if tuned is None else tuned.cells, store, benchmark)
         for block in (block for cell, _ in (*played.values(), *over.values()) for block in cell.blocks()):
             record = (store.describe(BENCHMARK, block.key) or {}).get(PROVENANCE)
             made.append(("blocks", provenance.shown(record, is_anonymous=store.is_anonymous)))
@@ -154,9 +154,9 @@ _Finished = dict[str, tuple[Cell, Summary]]
 """Cell's name -> the cell with all its replications, and its numbers."""
 
 
-def _finished(cells: Sequence[Cell], store: Store) -> _Finished:
+def _finished(cells: Sequence[Cell], store: Store, benchmark: Benchmark) -> _Finished:
     """The cells of a plan that are finished."""
-    done = ((cell.name, finished(cell, store)) for cell in cells)
+    done = ((cell.name, finished(cell, store, is_quick=benchmark.is_quick)) for cell in cells)
     return {name: of_cell for name, of_cell in done if of_cell is not None}
 
 

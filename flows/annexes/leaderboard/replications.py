@@ -65,12 +65,18 @@ def longer_plan(plan: Plan, store: Store) -> Plan | None:
     return Plan.of(only_cells(spec, plan.cells, dict.fromkeys(names)))
 
 
-def finished(cell: Cell, store: Store) -> tuple[Cell, Summary] | None:
-    """The cell with all replications that it must have, and its numbers; None while some are missing."""
+def finished(cell: Cell, store: Store, *, is_quick: bool = False) -> tuple[Cell, Summary] | None:
+    """The cell with all replications that it must have, and its numbers; None while some are missing.
+
+    Args:
+      cell: of a problem.
+      store: results.
+      is_quick: whether the form is the quick one, in which no row plays on.
+    """
     if not all(is_played(block, store) for block in cell.blocks()):
         return None
     summary = summarize_cell(cell, store)
-    more = longer(cell, summary)
+    more = None if is_quick else longer(cell, summary)
     if more is None:
         return cell, summary
     return (more, summarize_cell(more, store)) if all(is_played(block, store) for block in more.blocks()) else None
