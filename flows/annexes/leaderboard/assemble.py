@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TypedDict
@@ -46,7 +46,7 @@ from bandana.flows.plan.roles import Role
 from bandana.flows.problems.environment import UNIFORM
 from bandana.flows.results.audit_report import write_document
 from bandana.flows.results.summaries import Summary
-from bandana.flows.spec.aims import Aim, aim_of
+from bandana.flows.spec.aims import aim_of
 from bandana.flows.texts.mistakes import SpecError
 from bandana.privacy_core import GaussianDP, PureDP
 
@@ -76,8 +76,8 @@ def assemble(benchmark: Benchmark, store: Store, command: str) -> Leaderboard:
     shown = []
     for problem in benchmark.problems:
         tuned = tuned_plan(problem, benchmark.folder)
-        played = _finished(problem.plan.played, store)
-        over = _finished(() if tuned is None else tuned.cells, store)
+        played = _finished(problem.plan.played, store, benchmark)
+        over = _finished(() if tuned is None else tuned.cells, store, benchmark)
         for block in (block for cell, _ in (*played.values(), *over.values()) for block in cell.blocks()):
             record = (store.describe(BENCHMARK, block.key) or {}).get(PROVENANCE)
             made.append(("blocks", provenance.shown(record, is_anonymous=store.is_anonymous)))
@@ -154,9 +154,9 @@ _Finished = dict[str, tuple[Cell, Summary]]
 """Cell's name -> the cell with all its replications, and its numbers."""
 
 
-def _finished(cells: Sequence[Cell], store: Store) -> _Finished:
+def _finished(cells: Sequence[Cell], store: Store, benchmark: Benchmark) -> _Finished:
     """The cells of a plan that are finished."""
-    done = ((cell.name, finished(cell, store)) for cell in cells)
+    done = ((cell.name, finished(cell, store, is_quick=benchmark.is_quick)) for cell in cells)
     return {name: of_cell for name, of_cell in done if of_cell is not None}
 
 
@@ -181,13 +181,7 @@ def _problem(
         _row(cell, played[cell.name][1], of_cell, uniform, audits.get(_subject(cell)), store)
         for cell, of_cell in measures.values()
     ]
-    waiting, tunable = {*missing}, problem.aim is Aim.REGRET and bool(tuned)
-    for row in rows:
-        label = row["label"]
-        # What has no exploration to tune, or is your own, is in both columns as it is.
-        as_it_is = tunable and label not in waiting and row["role"] != "reference" and row["exploration"] is None
-        if label in over or as_it_is:
-            row["tuned"] = tuned_row(*over.get(label, measures[label]))
+    _add_tuned(rows, measures, over)
     error = allowed_error(problem.aim, cells)
     able = [row for row in rows if row["mu_claimed"] is not None and measures[row["label"]][1].keeps(error)]
     mark_fronts(able)
@@ -219,6 +213,17 @@ def _problem(
         "missing": [*(cell.name for cell in cells if cell.name not in played), *(f"{name}, tuned" for name in missing)],
         "left_out": _left_out(problem, cells),
     }
+
+
+def _add_tuned(
+    rows: Sequence[Row], measures: Mapping[str, tuple[Cell, Measured]], tuned: Mapping[str, tuple[Cell, Measured]]
+) -> None:
+    """Gives rows their part of the tuned column: without exploration to tune they are there as they are, if anything is."""
+    for row in rows:
+        label = row["label"]
+        is_same = bool(tuned) and row["role"] != "reference" and row["exploration"] is None
+        if label in tuned or is_same:
+            row["tuned"] = tuned_row(*tuned.get(label, measures[label]))
 
 
 def _left_out(problem: Problem, cells: Sequence[Cell]) -> list[str]:

@@ -25,9 +25,9 @@ VERSION, ROWS = "version.json", "rows"
 BEST_ARM = "best-arm"
 """Kind of the problems on which tests for the best arm play, and nothing else."""
 QUICK_RULE = (
-    "a tenth of the rounds, but at least 500 where there are so many; a fifth of the replications, but at least 4; audits "
-    "at the middle level of privacy alone, of 20,000 replays; entries whose planted faults need more, to which a problem "
-    "gives replays of their own, are audited in the whole form only"
+    "a tenth of the rounds, but at least 500 where there are so many; a fifth of the replications, but at least 4, and no "
+    "row plays on; audits at the middle level of privacy alone, of 20,000 replays; entries whose planted faults need more, "
+    "to which a problem gives replays of their own, are audited in the whole form only"
 )
 _LEAST_ROUNDS, _LEAST_REPLICATIONS, _QUICK_REPLAYS = 500, 4, 20_000
 _WORDS = ("name", "title", "description")

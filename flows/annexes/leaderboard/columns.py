@@ -39,7 +39,7 @@ def exploration_of(cell: Cell) -> str | None:
 
 
 def tuned_row(cell: Cell, measured: Measured) -> TunedRow:
-    """Measure of a row with the exploration that was tuned for it."""
+    """The part of a row that is ranked, with the exploration that was tuned for it."""
     return {
         "exploration": exploration_of(cell),
         "mean": measured.mean,
@@ -142,14 +142,14 @@ def _ended(head: Best, rows: Sequence[Row], values: Mapping[str, FloatArray], re
 
 
 def agreements(rows: Sequence[Row], best: Sequence[Best]) -> list[Agreement]:
-    """Agreement of both columns' rankings, contest by contest among all guarantees.
+    """Agreement of both columns, contest by contest among all guarantees.
 
     Args:
       rows: of a problem.
       best: its contests.
     """
     overall = {(each["privacy_model"], each["mu"], each["column"]): each for each in best if each["guarantee"] is None}
-    agreed = []
+    ended = []
     for (trust, level, column), ours in overall.items():
         theirs = overall.get((trust, level, "tuned"))
         if column == "tuned" or theirs is None:
@@ -166,8 +166,8 @@ def agreements(rows: Sequence[Row], best: Sequence[Best]) -> list[Agreement]:
             "defaults": winners[0],
             "tuned": winners[1],
         }
-        agreed.append(agreement)
-    return agreed
+        ended.append(agreement)
+    return ended
 
 
 def _of(correlation: object, pairs: FloatArray) -> float | None:

@@ -147,7 +147,7 @@ def _play(
         write_whole(place.suite(problem.spec.name) / "spec.yaml", text.encode())
     for plan in plans:
         play(plan, str(place.root), resources)
-        if (longer := longer_plan(plan, Store(place.results))) is not None:
+        if not benchmark.is_quick and (longer := longer_plan(plan, Store(place.results))) is not None:
             play(longer, str(place.root), resources)
     for plan in audits:
         audit(plan, str(place.root), resources)
@@ -174,7 +174,7 @@ def _say_what_is_left(benchmark: Benchmark, place: DataFolder, *, is_audited: bo
 
     store = Store(place.results)
     for name, plan in _plans(benchmark).items():
-        longer = longer_plan(plan, store)
+        longer = None if benchmark.is_quick else longer_plan(plan, store)
         blocks = [*plan.blocks(), *(() if longer is None else longer.blocks())]
         missing = sum(not is_played(block, store) for block in blocks)
         echo(f"{name}: {missing} of {len(blocks)} blocks are left to play")

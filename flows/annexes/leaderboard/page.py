@@ -61,8 +61,8 @@ _READ = (
      "has contests and a front of its own beside those of all."),
     ("Defaults, tuned", "Each row plays with one factor on its widths for its whole family, and again with the exploration "
      "that was tuned for it. Both are chosen by the least regret on development instances that no page shows, on one grid "
-     "with the same effort for all. Tests for the best arm are not tuned: narrower widths would break their promised error. "
-     "A bound on regret is proved at a factor of 1 alone. Exploration changes no noise: both columns share an audit."),
+     "with the same effort for all. Tests for the best arm are not tuned: with narrower widths they would err more often. "
+     "A bound on regret is proved at a factor of 1 alone. Exploration changes no noise and no claim: both share an audit."),
     ("Replications", "A row whose measure has a sample skewness above 2 over the first replications plays on to 200, with "
      "the seeds that it would have had anyway."),
     ("Best", "In each trust model every entry plays once within a level, with the weakest claim that it has there. Nobody "
@@ -178,7 +178,7 @@ def _tuned(document: Leaderboard) -> list[Block]:
 
 
 def agreement(columns: Columns) -> str:
-    """Agreement of both columns' rankings, in words."""
+    """Agreement of both columns, in words."""
     text = f"Defaults and tuned rows play {columns['contests']} contests."
     if columns["kendall"] is not None:
         text += (

@@ -13,6 +13,7 @@ import numpy as np
 from scipy.stats import skew
 
 from bandana.algorithms.protocol import FloatArray
+from bandana.flows.annexes.leaderboard.benchmark_folder import every_of
 from bandana.flows.annexes.leaderboard.scaled import only_cells
 from bandana.flows.cells.play import is_played
 from bandana.flows.folder.store import Store
@@ -20,6 +21,7 @@ from bandana.flows.plan.cells import Cell
 from bandana.flows.plan.plan import Plan
 from bandana.flows.plan.roles import Role
 from bandana.flows.results.summaries import Summary, summarize_cell
+from bandana.flows.spec.aims import Aim
 
 SKEWED, ENOUGH = 2.0, 200
 """Sample skewness beyond which a row plays on, and its replications then."""
@@ -33,12 +35,16 @@ def is_skewed(values: FloatArray) -> bool:
 def longer(cell: Cell, summary: Summary) -> Cell | None:
     """The cell with `ENOUGH` replications if it needs them by its first ones; None if it has enough as it is.
 
+    Reference rows and tests for the best arm, which have many, play no further.
+
     Args:
       cell: of a problem.
       summary: of its first replications.
     """
-    is_played_on = cell.role is Role.ALGORITHM and not cell.is_expected and cell.spec.replications < ENOUGH
-    if not is_played_on or not is_skewed(summary["finals"]):
+    is_regret = every_of(cell.spec)[0].aim is Aim.REGRET
+    if not is_regret or cell.role is not Role.ALGORITHM or cell.spec.replications >= ENOUGH:
+        return None
+    if not is_skewed(summary["finals"]):
         return None
     return replace(cell, spec=cell.spec.model_copy(update={"replications": ENOUGH}))
 
@@ -59,12 +65,18 @@ def longer_plan(plan: Plan, store: Store) -> Plan | None:
     return Plan.of(only_cells(spec, plan.cells, dict.fromkeys(names)))
 
 
-def finished(cell: Cell, store: Store) -> tuple[Cell, Summary] | None:
-    """The cell with all replications that it must have, and its numbers; None while some are missing."""
+def finished(cell: Cell, store: Store, *, is_quick: bool = False) -> tuple[Cell, Summary] | None:
+    """The cell with all replications that it must have, and its numbers; None while some are missing.
+
+    Args:
+      cell: of a problem.
+      store: results.
+      is_quick: whether the form is the quick one, in which no row plays on.
+    """
     if not all(is_played(block, store) for block in cell.blocks()):
         return None
     summary = summarize_cell(cell, store)
-    more = longer(cell, summary)
+    more = None if is_quick else longer(cell, summary)
     if more is None:
         return cell, summary
     return (more, summarize_cell(more, store)) if all(is_played(block, store) for block in more.blocks()) else None

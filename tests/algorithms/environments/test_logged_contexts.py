@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bandana.algorithms.environments.logged import RANDHIE_ARMS, digits_table, randhie, randhie_table
+from bandana.algorithms.environments.logged import RANDHIE_ARMS, digits_table, drawn_people, randhie, randhie_table
+from bandana.algorithms.environments.tables import ContextTable
 from bandana.privacy_core import Interval
 
 
@@ -71,3 +72,37 @@ def test_the_table_of_digits():
 def test_refusals(build, message):
     with pytest.raises(ValueError, match=message):
         build()
+
+
+def people_of(n_reps, n=0):
+    """Three people with two actions, of whom each replicate meets five."""
+    features = np.arange(12.0).reshape(3, 2, 2) / 20
+    table = ContextTable(features, [[0.0, 1.0], [1.0, 0.0], [0.25, 0.5]], Interval(0.0, 1.0))
+    return table, drawn_people(table, n_reps, 5, seed(n))
+
+
+def test_people_are_drawn_anew_in_each_replicate_and_answer_as_in_the_table():
+    table, drawn = people_of(4)
+    assert drawn.people.shape == (4, 5)
+    assert len({tuple(row) for row in drawn.people.tolist()}) > 1
+    for t in range(5):
+        user, rows = np.full(4, t), drawn.people[:, t]
+        contexts = drawn.contexts(user)
+        np.testing.assert_array_equal(contexts, table.features[rows])
+        np.testing.assert_array_equal(drawn.mean_rewards(user, contexts), table.rewards[rows])
+        actions = np.array([0, 1, 0, 1])
+        np.testing.assert_array_equal(drawn.respond(user, np.ones(4, dtype=int), actions), table.rewards[rows, actions])
+    with pytest.raises(ValueError, match="asked alone"):
+        drawn.respond(user, np.full(4, 2), actions)
+
+
+def test_gaps_are_those_of_the_people_of_each_replicate():
+    table, drawn = people_of(3)
+    lost = table.rewards.max(axis=1, keepdims=True) - table.rewards
+    for r, people in enumerate(drawn.people):
+        np.testing.assert_allclose(drawn.gaps(3)[r], lost[people].mean(axis=0))
+
+
+def test_fewer_replicates_of_a_seed_meet_the_same_people():
+    np.testing.assert_array_equal(people_of(2)[1].people, people_of(6)[1].people[:2])
+    assert not np.array_equal(people_of(6, 1)[1].people, people_of(6)[1].people)

@@ -30,8 +30,8 @@ from bandana.flows.texts.mistakes import SpecError
 from bandana.privacy_core import ZCDP, ApproxDP, GaussianDP, LiveLedger, PureDP, RenyiDP, ReproducibleNoise
 
 SHIPPED = Path(__file__).parents[4] / "experiments" / "benchmark"
-ROUNDS = {"kernel": 24, "pooled": 24, "contextual": 48}
-"""Rounds in which releases of a kind of problem are compared; of the others 200."""
+ROUNDS = {"finite": 10_000, "linear": 4000, "kernel": 24, "pooled": 24, "contextual": 48}
+"""Rounds in which releases of a kind of problem are compared, so many that there are some; of the others 200."""
 
 
 def regret_problems():
@@ -50,22 +50,29 @@ def paid(cell):
 
 @pytest.mark.slow
 def test_exploration_changes_no_noise_so_that_both_columns_share_an_audit():
-    """Every entry of the shipped benchmark pays the same charges at a factor of 0.1 as at 1, under the same claim."""
+    """Every entry of the shipped benchmark has the same claim and the same noise at a factor of 0.1 as at 1.
+
+    How often a record is read may differ where the data decide when a policy is updated: the claim covers the most.
+    """
     compared = set()
     for problem in regret_problems():
         rounds = ROUNDS.get(problem.kind, 200)
         spec = problem.spec.model_copy(update={"horizon": rounds, "replications": 2, "block_size": 2})
         cells = {cell.entry.label: cell for cell in Plan.of(spec).cells if cell.is_private and knob_of(cell.entry)}
         new = [cell for label, cell in cells.items() if label not in compared]
+        if not new:
+            continue
         plans = [Plan.of(only_cells(spec, [*Plan.of(spec).cells], {cell.name: at for cell in new})) for at in (1.0, 0.1)]
         for ours, theirs in zip(plans[0].cells, plans[1].cells, strict=True):
             assert ours.settings.parameters != theirs.settings.parameters
             assert ours.claim() == theirs.claim()
-            assert paid(ours) == paid(theirs), ours.name
+            charges = paid(ours)
+            assert set(charges) == set(paid(theirs)), ours.name
+            assert charges, f"{ours.name} released nothing"
         compared |= set(cells)
     kinds = {kind for problem in regret_problems() for kind in problem.spec.environment[0].played_as}
     tunable = {e.label for e in catalog.CATALOG if e.is_private and knob_of(e) and kinds & set(e.plays_on)}
-    assert {label for label in tunable if catalog.CATALOG and not label.startswith(("adap-tt", "dp-tt"))} <= compared
+    assert {label for label in tunable if not label.startswith(("adap-tt", "dp-tt"))} <= compared
 
 
 def test_a_factor_of_1_is_the_catalog_s_default_and_rates_go_the_other_way():

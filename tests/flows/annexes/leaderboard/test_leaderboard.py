@@ -19,6 +19,7 @@ from bandana.algorithms import catalog
 from bandana.audits.reporting import figures, render_html, validate
 from bandana.flows.annexes.leaderboard import assemble, best, measures
 from bandana.flows.annexes.leaderboard.benchmark_folder import audit_plans, audited, left_to_the_whole, read
+from bandana.flows.cells.play import is_played
 from bandana.flows.cli import app
 from bandana.flows.folder.settings import DataFolder
 from bandana.flows.folder.store import Store
@@ -349,7 +350,7 @@ def test_what_is_not_finished_is_named_and_goes_on_where_it_stopped(board, place
     store = Store(DataFolder(place / "data").results)
     benchmark = read(folder)
     cells = played_cells(benchmark.problems[0].spec)
-    in_store = [assemble.is_played(block, store) for cell in cells for block in cell.blocks()]
+    in_store = [is_played(block, store) for cell in cells for block in cell.blocks()]
     assert sum(in_store) == 2 * len(cells)  # more replications add blocks and change none
     with pytest.raises(SpecError, match="no results of this benchmark"):
         assemble.assemble(benchmark, store, "x")

@@ -66,7 +66,7 @@ def test_a_row_with_enough_replications_plays_no_further(played, monkeypatch):
 
 
 def test_rows_of_the_shipped_benchmark_have_replications_by_which_skewness_can_show():
-    """Of n values the skewness is at most (n - 2) / sqrt(n - 1): of fewer than 8 it never exceeds 2."""
+    """The skewness of n values is at most (n - 2) / sqrt(n - 1): with fewer than 8 it never exceeds 2."""
     from test_columns import SHIPPED
 
     for problem in read(SHIPPED).problems:
