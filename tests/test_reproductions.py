@@ -64,9 +64,7 @@ def test_every_table_holds_the_cells_of_its_spec(tables):
         table = PAGE.split(head)[1].split("<!-- end -->")[0]
         names = re.findall(r"^\| (?!cell|--)([^|]+) \| [-\d.]+ ± ", table, re.M)
         cells = [
-            cell
-            for cell in played[suite]
-            if cell.role is not Role.TWIN and environment in ("", cell.environment.label)
+            cell for cell in played[suite] if cell.role is not Role.TWIN and environment in ("", cell.environment.label)
         ]
         ending = f" on {environment}" if environment else ""
         assert names == [cell.name.removesuffix(ending) for cell in cells], suite

@@ -136,7 +136,7 @@ def nearest(name: object, options: Sequence[str], listing: str) -> str:
 
 
 def _meant(missing: str, given: object, known: Collection[str]) -> str:
-    """Advice on a missing field, by what it may have been meant by: `- adar-ucb:` for `- algorithm: adar-ucb`, or a name much like it."""
+    """Advice on a missing field, for which `- adar-ucb:` may stand, or a name much like it."""
     others = {str(key): value for key, value in given.items() if key not in known} if isinstance(given, Mapping) else {}
     if close := difflib.get_close_matches(missing, others, n=1):
         return f"; did you mean it by {close[0]!r}?"

@@ -11,7 +11,7 @@ from bandana.flows.spec.spec import AnyAlgorithm, Spec
 
 FACTORS = (1.0, 0.3, 0.1, 0.03, 0.01)
 """Grid of all entries: how much of the exploration that is proved, or printed, they do."""
-_KNOBS = {"beta_scale": 1, "beta": 1, "spread": 1, "length_scale": 1, "rate_scale": -1}
+_KNOBS = {"beta_scale": 1, "beta": 1, "spread": 1, "length_scale": 1, "bonus": 1, "rate_scale": -1, "gamma_scale": -1}
 """Parameters of exploration: each entry has one of them at most; -1: the larger the parameter, the less is explored."""
 
 

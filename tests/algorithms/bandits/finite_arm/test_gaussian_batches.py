@@ -129,9 +129,7 @@ def test_rewards_of_another_range_are_brought_to_the_unit_interval(build):
     logs = [ActionLog(), ActionLog()]
     for log, low, width in zip(logs, (0.0, -2.0), (1.0, 4.0), strict=True):
         span = Interval(low, low + width)
-        run(
-            build(3, 2.0, 1.0, span, 1.0), RewardTable(low + width * rewards, span), OwnNoiseLedger([5]), observers=[log]
-        )
+        run(build(3, 2.0, 1.0, span, 1.0), RewardTable(low + width * rewards, span), OwnNoiseLedger([5]), observers=[log])
     assert np.array_equal(np.concatenate(logs[0].actions), np.concatenate(logs[1].actions))
 
 

@@ -204,7 +204,7 @@ def test_the_bound_of_variances_by_hand():
 def test_rows_that_count_rewards_as_they_are_have_the_same_values(bonus):
     """Without noise and widths: the values of printed rows are those of rows with rewards less 1/2."""
     env, found = world(1), []
-    for layout in (Layout(S), printed(S)):
+    for layout in (Layout(S), published(S)):
         algorithm = dataclasses.replace(
             UCBVISettings(S, A, H, 10, looks=2, bonus=bonus).twin(), layout=layout, beta_scale=0.0
         )
