@@ -1,17 +1,20 @@
-"""Measures how regret grows with the horizon: python -m benchmarks.rates SPEC --horizons 1000 3000 10000 [--replications N].
+"""Measures how regret grows with the horizon: python -m benchmarks.rates [SPEC --horizons 1000 10000] [--replications N].
 
 A rate such as sqrt K compares algorithms that are built for different horizons K: noise, batches, failure probability and
 width depend on K. The slope of one run's curve is something else, as that run was built for its last round. So every cell of
 the spec is played at each horizon, built anew for it, and a parameter that the spec tunes is chosen anew, by the spec's rule
 and on its tuning seeds. The slope is that of log mean final regret on log K, by least squares, with a bootstrap interval
-over replications. It prints a Markdown table, with the proved rate beside each slope.
+over replications. It prints a Markdown table, with the proved rate beside each slope. Without a spec it plays every family
+of the catalog at mu = 1 over two decades (`rate_families`), and writes the slopes to benchmarks/data/rates.json, of which
+`python docs/rate_figures.py` draws docs/rates.md.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -27,16 +30,21 @@ from bandana.flows.plan.cells import Cell
 from bandana.flows.plan.plan import cells_of
 from bandana.flows.spec.spec import Spec, load_spec
 from bandana.flows.spec.tuned import Tried, choose
+from benchmarks.rate_families import FAMILIES, cells, slope_of_log
 
 _RESAMPLES = 10_000
 _RATES = {
     "oful": 1 / 2, "adar-oful": 1 / 2, "linucb": 1 / 2, "linucb joint": 1 / 2, "linucb local": 3 / 4,
     "ucrl-vtr": 1 / 2, "ucrl-vtr joint": 1 / 2, "ucrl-vtr local": 3 / 4, "ucrl-vtr joint pure": 1 / 2,
     "ucrl-vtr local pure": 3 / 4, "ucrl-vtr-plus": 1 / 2, "ucrl-vtr-plus joint": 1 / 2, "ucrl-vtr-plus local": 3 / 4,
-    "ucrl-vtr-plus joint pure": 1 / 2, "ucrl-vtr-plus local pure": 3 / 4,
+    "ucrl-vtr-plus joint pure": 1 / 2, "ucrl-vtr-plus local pure": 3 / 4, "greedy-ridge local": 1 / 2,
+    "gp-ucb joint": 1 / 2, "gp-ucb local": 3 / 4, "capri joint": 1 / 2, "capri local": 1 / 2,
+    "ucb-vi joint": 1 / 2, "ucb-vi local": 1 / 2,
 }  # fmt: skip
 """Exponents of the horizon in bounds for the worst problem. Azize and Basu, Theorem 10; Shariff and Sheffet (2018); Zheng
-and others (2020); Luyo and others, Table 1 and Remark 1."""
+and others (2020); Luyo and others, Table 1 and Remark 1; Han and others (2021), for diverse contexts; Dubey (2021), at
+a fixed number of features; Pavlovic and others, on a finite set of points; `bandana.algorithms.rl.tabular.regret_bound`."""
+DATA = Path(__file__).parent / "data" / "rates.json"
 
 
 class Slope(NamedTuple):
@@ -140,6 +148,31 @@ def table_of(names: Sequence[str], finals: Mapping[str, Mapping[int, FloatArray]
     return "\n".join(lines)
 
 
+def theoretical(cell: Cell, horizons: Sequence[int]) -> float | None:
+    """The slope that theory has for a cell at these horizons.
+
+    On fixed arms, finite or linear, regret grows as log T: its slope on these horizons falls to 0 as they grow. Elsewhere it
+    is the proved exponent, for the worst problem of each horizon: a fixed problem may have less.
+    """
+    return slope_of_log(horizons) if cell.environment.has_arms else proved_rate(cell)
+
+
+def measured() -> Iterator[dict[str, object]]:
+    """The slope of each entry of each family at mu = 1, with what it comes from, as JSON has it."""
+    for family in FAMILIES:
+        horizons, finals = family.horizons, dict[str, list[FloatArray]]()
+        for horizon in horizons:
+            for cell in cells(family, horizon):
+                finals.setdefault(cell.entry.label, []).append(finals_of(cell))
+        for cell in cells(family, horizons[-1]):
+            regrets = finals[cell.entry.label]
+            yield {
+                "family": family.name, "entry": cell.entry.label, "horizons": horizons, "replications": family.replications,
+                "means": [float(regret.mean()) for regret in regrets], **slope_of(horizons, regrets)._asdict(),
+                "theory": theoretical(cell, horizons),
+            }  # fmt: skip
+
+
 def _shown(mean: Mean) -> str:
     return f"{mean.mean:.4g} ± {(mean.high - mean.low) / 2:.2g}"
 
@@ -159,10 +192,17 @@ def measure(spec: Spec, horizons: Sequence[int], replications: int | None = None
 def main() -> None:
     """Prints the table, and how to read it."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.rates", description=__doc__)
-    parser.add_argument("spec", type=Path)
-    parser.add_argument("--horizons", type=int, nargs="+", required=True, help="at least two horizons")
+    parser.add_argument("spec", type=Path, nargs="?", help="by default every family at mu = 1")
+    parser.add_argument("--horizons", type=int, nargs="+", default=(), help="of the spec: at least two")
     parser.add_argument("--replications", type=int, help="of each cell; by default the spec's")
     chosen = parser.parse_args()
+    if chosen.spec is None:
+        rows = []
+        for row in measured():
+            rows.append(row)
+            print(f"{row['entry']}: {row['slope']:.2f} [{row['low']:.2f}, {row['high']:.2f}], {row['means']}", flush=True)
+        DATA.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+        return
     if len(set(chosen.horizons)) < 2:
         parser.error("--horizons must name at least two different horizons")
     spec = load_spec(chosen.spec)

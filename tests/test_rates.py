@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from bandana.algorithms.catalog import CATALOG
 from bandana.flows.plan.plan import cells_of
 from bandana.flows.spec.spec import parse_spec
-from benchmarks import rates
+from benchmarks import rate_families, rates
+from benchmarks.rate_families import FAMILIES
 
 HORIZONS = (100, 400, 1600)
 SPEC = """
@@ -90,3 +93,34 @@ def test_the_command_prints_a_table(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["rates", str(place), "--horizons", "32", "32"])
     with pytest.raises(SystemExit):
         rates.main()
+
+
+def test_the_families_are_those_of_the_catalog_at_mu_1_over_two_decades():
+    played = {cell.entry.family for family in FAMILIES for cell in rate_families.cells(family, family.first)}
+    assert played == {entry.family for entry in CATALOG if entry.is_private} - {"bandits/best_arm"}, "tests have no regret"
+    for family in FAMILIES:
+        assert family.horizons[-1] == 100 * family.horizons[0]
+        for cell in rate_families.cells(family, family.horizons[0]):
+            assert 0.999 < cell.claim().gaussian.mu <= 1 + 1e-9
+            assert rates.theoretical(cell, family.horizons) is not None
+
+
+def test_theory_on_arms_is_what_the_fit_finds_for_a_logarithm():
+    (family,) = (each for each in FAMILIES if each.name == "finite arms, Gaussian")
+    horizons = family.horizons
+    found = rates.slope_of(horizons, [np.array([5 * np.log(t)] * 2) for t in horizons])
+    cells = rate_families.cells(family, horizons[0])
+    assert [rates.theoretical(cell, horizons) for cell in cells] == [pytest.approx(found.slope)] * len(cells)
+    assert rate_families.slope_of_log([10**3, 10**5]) > rate_families.slope_of_log([10**6, 10**8]) > 0
+
+
+def test_without_a_spec_the_families_are_measured_and_kept(tmp_path, monkeypatch, capsys):
+    small = rate_families.Family("arms", {"kind": "bernoulli", "means": [0.9, 0.1]}, ("dp-imed",), 4, 3)
+    monkeypatch.setattr(rates, "FAMILIES", (small,))
+    monkeypatch.setattr(rates, "DATA", tmp_path / "rates.json")
+    monkeypatch.setattr(sys, "argv", ["rates"])
+    rates.main()
+    (row,) = json.loads((tmp_path / "rates.json").read_text())
+    assert row["horizons"] == [4, 13, 40, 126, 400]
+    assert row["low"] <= row["slope"] <= row["high"]
+    assert capsys.readouterr().out.startswith("dp-imed: ")
