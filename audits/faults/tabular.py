@@ -115,8 +115,7 @@ _IN_L1: dict[str, tuple[str, ...]] = {
 
 TABULAR_CONTROLS: dict[str, tuple[Control, ...]] = {
     f"{name} {trust}{pure}": caught_as(_IN_L1, controls) if pure else controls
-    for name in ("ucb-vi", "dp-ucbvi")
+    for name in ("ucb-vi", "dp-ucbvi") for pure in ("", " pure")
     for trust, controls in (("joint", (*_SHARED, *_SUMS)), ("local", _SHARED))
-    for pure in ("", " pure")
-}
+}  # fmt: skip
 """Label of an entry -> its planted faults."""
