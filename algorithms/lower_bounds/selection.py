@@ -21,8 +21,7 @@ def lower_bound(
 ) -> LowerBound | None:
     """The sharpest known lower bound on the regret of all algorithms with the claimed privacy, on such problems.
 
-    Finitely many arms with known means: the leading term on this very problem, whose text has the value on the worst
-    problem beside it, as that holds at every horizon; else the bound on the worst problem of the same size.
+    For arms with known means that is a leading term; its text has the value on the worst problem of the same size beside it.
 
     Args:
       settings: problem, and parameters, which do not matter.

@@ -114,10 +114,8 @@ _IN_L1: dict[str, tuple[str, ...]] = {
 """A loss in L1 over a dozen counters is large only in outcomes that replays do not see: they find what has no privacy."""
 
 TABULAR_CONTROLS: dict[str, tuple[Control, ...]] = {
-    f"{name} {label}": caught_as(_IN_L1, controls) if label.endswith("pure") else controls
-    for name in ("ucb-vi", "dp-ucbvi")
-    for label, controls in (
-        ("joint", (*_SHARED, *_SUMS)), ("joint pure", (*_SHARED, *_SUMS)), ("local", _SHARED), ("local pure", _SHARED)
-    )
+    f"{name} {trust}{pure}": caught_as(_IN_L1, controls) if pure else controls
+    for name in ("ucb-vi", "dp-ucbvi") for pure in ("", " pure")
+    for trust, controls in (("joint", (*_SHARED, *_SUMS)), ("local", _SHARED))
 }  # fmt: skip
 """Label of an entry -> its planted faults."""
