@@ -1,8 +1,8 @@
-"""The winners of the whole form on docs/leaderboard.md: `python docs/leaderboard_table.py bandana_data`.
+"""The winners on docs/leaderboard.md: `python docs/leaderboard_table.py bandana_data [quick]`.
 
-The data folder must hold the whole leaderboard, as `bandana leaderboard` leaves it. The table of defaults stands between
-`<!-- winners -->` and `<!-- end -->`, that of tuned rows after `<!-- tuned -->`, those of each kind of guarantee after
-`<!-- guarantees -->`, and the values of families after `<!-- families -->`.
+The data folder must hold the whole leaderboard, as `bandana leaderboard` leaves it, or with `quick` its quick form. The
+table of defaults stands between `<!-- winners -->` and `<!-- end -->`, that of tuned rows after `<!-- tuned -->`, those of
+each kind of guarantee after `<!-- guarantees -->`, and the values of families after `<!-- families -->`.
 """
 
 from __future__ import annotations
@@ -71,7 +71,8 @@ def _winner(best: dict[str, Any] | None, rows: dict[str, Any]) -> str:
 def _size(document: dict[str, Any]) -> str:
     rows = [row for problem in document["problems"] for row in problem["rows"]]
     n_problems, n_private = len(document["problems"]), sum(row["role"] == "private" for row in rows)
-    return f"Version {document['version']}: {n_problems} problems, {len(rows)} rows, {n_private} of them private."
+    form = document["suite"].rpartition(", ")[2]
+    return f"Version {document['version']}: {n_problems} problems, {len(rows)} rows, {n_private} of them private; {form}."
 
 
 def filled(page: str, document: dict[str, Any]) -> str:
@@ -87,7 +88,7 @@ def filled(page: str, document: dict[str, Any]) -> str:
 
 
 if __name__ == "__main__":
-    place = Path(sys.argv[1]) / "leaderboard" / "whole.json"
+    place = Path(sys.argv[1]) / "leaderboard" / f"{sys.argv[2] if sys.argv[2:] else 'whole'}.json"
     PAGE.write_text(
         filled(PAGE.read_text(encoding="utf-8"), json.loads(place.read_text(encoding="utf-8"))), encoding="utf-8"
     )
