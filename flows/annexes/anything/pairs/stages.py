@@ -80,8 +80,10 @@ def audit_subject(
 
     is_staged = effort.replays >= 8 * FIRST
     pilot = drawn(FIRST if is_staged else effort.replays, effort.seed)
-    if is_staged and (outcome := bounded(pilot, EARLY)).verdict is Verdict.FAIL and not outcome.is_narrow:
-        return replace(outcome, notes=("the first runs decide; more would measure more", *outcome.notes))
+    if is_staged:
+        outcome = _settled(pilot, lambda runs: bounded(runs, EARLY), lambda: drawn(FIRST, effort.seed + _FRESH, 0))
+        if outcome.verdict is Verdict.FAIL:
+            return replace(outcome, notes=("the first runs decide; more would measure more", *outcome.notes))
     first, differs, more = _waited(calls, subject)
     notes = (*notes, *more)
     unsettled = ""
@@ -97,7 +99,7 @@ def audit_subject(
     planted = partial(planted_in, samples, stated, effort.confidence, effort.seed, deadline, last)
     others = beside(lambda: planted(SLOW))
     outcome = _settled(
-        samples, lambda runs: bounded(runs, last, without=()), lambda: drawn(len(samples.data), effort.seed + _FRESH, 0)
+        samples, lambda runs: bounded(runs, last, without=()), lambda: drawn(len(samples.data), effort.seed + 2 * _FRESH, 0)
     )
     outcome = replace(
         outcome, unsettled=outcome.unsettled or unsettled, differs=differs, coupling=subject.compare(effort.seed)

@@ -113,6 +113,6 @@ def test_an_audit_asks_again(monkeypatch):
     first = examine(drawn(subject.caller, 0, 1, N, 0, 60.0, 0), PureDP(3.0), share=1 - 2 * stages.EARLY, seed=0)
     effort = Effort(N, 0.95, 1e-5, 1, 0)
     outcome = stages.audit_subject(subject, PureDP(0.999 * first.measured), effort, 60.0)
-    assert seeds[-1] == stages._FRESH
+    assert seeds[-1] == 2 * stages._FRESH
     assert outcome.verdict is Verdict.NOT_REFUTED
     assert "did not repeat" in outcome.notes[-1]
