@@ -140,7 +140,7 @@ CONTEXTUAL_MISTAKES = [
         "environments, and bernoulli is finite",
     ),
     (SPHERE, "kind: digits\n    projected: 65", 5, "environment[0].projected", "less than or equal to 64, got 65"),
-    (SPHERE, "kind: randhie\n    people: 5", 5, "environment[0].people", "unknown field (value 5)"),
+    (SPHERE, "kind: randhie\n    persons: 5", 5, "environment[0].persons", "unknown field (value 5)"),
 ]
 
 
@@ -290,7 +290,7 @@ def test_a_name_and_what_may_be_shown_change_no_number(write_spec, tmp_path):
     [
         ([{"kind": "bernoulli", "means": [0.8, 0.4]}] * 2, "stands twice"),
         ([{"kind": "bernoulli", "means": [0.8, m]} for m in (0.4, 0.5)], "'bernoulli' stands twice; give each a label"),
-        ([], "at least 1 item"),
+        ([], "must have at least 1 value, got 0"),
         ({"kind": "table", "path": "x.csv", "public": ["all"]}, "'values', 'means' or 'regret'"),
     ],
 )

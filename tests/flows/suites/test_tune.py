@@ -97,7 +97,7 @@ def test_what_was_not_chosen_or_for_another_question_is_refused(write):
             {"algorithms": [{"algorithm": "linucb", "beta_scale": 1}]},
             r"algorithms\[0\].beta_scale: is tuned; leave it out here",
         ),
-        ({"tuning": {"parameter": "beta_scale", "values": [1]}}, "at least 2 items"),
+        ({"tuning": {"parameter": "beta_scale", "values": [1]}}, "must have at least 2 values, got 1"),
     ],
 )
 def test_mistakes_name_the_field(write, changed, message):
