@@ -27,14 +27,14 @@ FOLDER = Path(__file__).parents[1] / "experiments" / "benchmark"
 _GIVEN = re.compile(r"beta_scale: \{.*?\}")
 
 
-def write_defaults(benchmark: Benchmark, found: Defaults) -> None:
+def write_defaults(benchmark: Benchmark, chosen: Defaults) -> None:
     """Writes the values of families, and puts them into the problems that give any."""
-    text = found.model_dump_json(indent=1) + "\n"
+    text = chosen.model_dump_json(indent=1) + "\n"
     (FOLDER / DEFAULTS).write_text(text, encoding="utf-8")
     for problem in benchmark.problems:
         path = FOLDER / f"{problem.name}.yaml"
         families = {cell.entry.family for cell in problem.plan.cells if "beta_scale" in cell.entry.parameters}
-        given = ", ".join(f"{name}: {found.families[name].chosen:g}" for name in sorted(families & {*found.families}))
+        given = ", ".join(f"{name}: {chosen.families[name].chosen:g}" for name in sorted(families & {*chosen.families}))
         path.write_text(_GIVEN.sub(f"beta_scale: {{{given}}}", path.read_text("utf-8")), encoding="utf-8")
     version = json.loads((FOLDER / VERSION).read_text("utf-8"))
     trees = {name: yaml.safe_load((FOLDER / f"{name}.yaml").read_text("utf-8")) for name in version["problems"]}
@@ -54,11 +54,11 @@ def main() -> None:
     store = Store(DataFolder.open(given.data).results)
     benchmark = read(FOLDER, only=given.only)
     with Workers(given.workers) as workers:
-        found = defaults(benchmark, store, workers)
-        for family, value in found.families.items():
+        chosen = defaults(benchmark, store, workers)
+        for family, value in chosen.families.items():
             print(f"{family}: {value.chosen:g}, of {value.regret}, {value.cells} cells", flush=True)
         if given.only is None:
-            write_defaults(benchmark, found)
+            write_defaults(benchmark, chosen)
         if not given.families:
             tune(benchmark, store, workers)
 

@@ -131,8 +131,8 @@ def table_of(rows: Sequence[Mapping[str, Any]]) -> str:
     lines = ["| algorithm | gap | predicted | measured, 95 % interval | measured / predicted |", "|---|--:|--:|--:|--:|"]
     for row in rows:
         predicted, epsilon, low, high = (row[name] for name in ("predicted", "epsilon", "low", "high"))
-        found = f"{epsilon:.3g} ({low:.3g} to {high:.3g})"
-        lines.append(f"| {row['entry']} | {row['gap']:g} | {predicted:.3g} | {found} | {epsilon / predicted:.2f} |")
+        measured = f"{epsilon:.3g} ({low:.3g} to {high:.3g})"
+        lines.append(f"| {row['entry']} | {row['gap']:g} | {predicted:.3g} | {measured} | {epsilon / predicted:.2f} |")
     return "\n".join(lines)
 
 

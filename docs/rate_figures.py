@@ -34,7 +34,7 @@ Row = dict[str, Any]
 
 
 def rows_of(data: Path) -> list[Row]:
-    """What a benchmark measured last."""
+    """Rows that a benchmark measured last, as it stored them."""
     rows: list[Row] = json.loads(data.read_text(encoding="utf-8"))
     return rows
 

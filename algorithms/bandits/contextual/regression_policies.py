@@ -49,6 +49,10 @@ class Predictors(NamedTuple):
     """(n_reps, n_releases, d) the estimates of all releases, 0 before each; none for rules that read the last one."""
 
 
+_UNIT_GAPS = InverseGap(1.0)
+"""Rule where none is given: fields of `LinUCB` have defaults, so this one needs one."""
+
+
 @dataclass(frozen=True)
 class RegressionPolicy(LinUCB):
     r"""Draws each action from a rule's distribution, given the losses that a private ridge regression predicts.
@@ -88,7 +92,7 @@ class RegressionPolicy(LinUCB):
       growth: factor from one release's round to the next one's, at least 1.
     """
 
-    rule: ActionRule = InverseGap(1.0)  # noqa: RUF009  (frozen)
+    rule: ActionRule = _UNIT_GAPS
     growth: float = 2.0
 
     regressor = LeastShift

@@ -75,6 +75,7 @@ def test_laplace_noise_exceeds_its_bounds_as_rarely_as_is_said(layout, n_summed)
     noise = sum(generator.laplace(0.0, 2.0, (DRAWS, layout.width)) for _ in range(n_summed))
     errors = layout.laplace_errors(2.0, n_summed, FAILURE)
     assert max(_exceeded(noise, layout, errors)) <= _MOST
+    assert max(_exceeded(noise, layout, [0.5 * error for error in errors])) > _MOST, "half of them are too small"
     assert min(_exceeded(noise, layout, [0.4 * error for error in errors])) > _MOST, "0.4 of them are too small"
 
 
