@@ -14,10 +14,8 @@ from bandana.privacy_core import Interval
 class BernoulliArms(Drawn):
     """Each round answers 1 with its arm's probability, else 0; a phase is one binomial draw.
 
-    Attributes:
+    Attributes: those of `Drawn`, and
       means: (n_actions,) success probabilities.
-      n_users: rounds that can be asked for.
-      names: what the actions are called.
     """
 
     reward_range = Interval(0.0, 1.0)

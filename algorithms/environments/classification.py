@@ -201,13 +201,6 @@ def _number(cell: str) -> float:
 class ClassifiedRows(DrawnContexts):
     """Users are rows drawn with replacement, anew in each replicate; the reward is 1 if the action is the row's class.
 
-    Attributes:
-      n_users: rounds that can be asked for.
-      n_actions: number of classes.
-      context_dimension: d.
-      reward_range: [0, 1].
-      names: of the classes.
-
     Args:
       rows: that are drawn from.
       n_users: rounds.

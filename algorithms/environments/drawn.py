@@ -12,7 +12,10 @@ class Drawn:
     """An environment whose rewards are drawn in a range of its own.
 
     Attributes:
+      n_users: rounds that can be asked for.
+      n_actions: number of arms, or of actions that each user brings.
       reward_range: where every reward lies.
+      names: what the actions are called.
     """
 
     reward_range: Interval
@@ -31,7 +34,11 @@ class Drawn:
 
 
 class DrawnContexts(Drawn):
-    """An environment that draws what each user is offered, too; it answers to the contexts that it offered last."""
+    """An environment that draws what each user is offered, too; it answers to the contexts that it offered last.
+
+    Attributes: those of `Drawn`, and
+      context_dimension: d, of a vector or point.
+    """
 
     _offered: FloatArray | None = None
 

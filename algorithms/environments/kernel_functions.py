@@ -24,9 +24,9 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import ndtr
 
-from bandana.algorithms.environments.drawn import Drawn, DrawnContexts, action_names
+from bandana.algorithms.environments.drawn import DrawnContexts, action_names
+from bandana.algorithms.environments.real_arms import OneByOne, clipped_mean
 from bandana.algorithms.protocol import FloatArray, IntArray
 from bandana.algorithms.rkhs.kernels import Kernel, gram
 from bandana.algorithms.rkhs.pool import Pool
@@ -89,14 +89,9 @@ def ball_points(generator: np.random.Generator, shape: tuple[int, ...], dimensio
 class PooledFunction(DrawnContexts):
     """Users bring a context of a finite public pool; an action's mean reward is a function's value at its point.
 
-    Attributes:
+    Attributes: those of `DrawnContexts`, and
       pool: contexts, points and law.
       values: (n_contexts, n_actions) of the function; (n_functions, n_contexts, n_actions) where each replicate has its own.
-      n_users: rounds that can be asked for.
-      n_actions: of each user.
-      context_dimension: d.
-      reward_range: where every reward lies.
-      names: what the actions are called.
       clipping_bias: the most that clipping moves a mean reward; 0 with two-point rewards.
 
     Args:
@@ -191,17 +186,7 @@ class PooledFunction(DrawnContexts):
 
 def clipping_bias(values: FloatArray, noise: float, reward_range: Interval) -> float:
     """The largest |E clip(v + noise Z) - v| over the values v, with Z normal, in closed form."""
-    if noise == 0:
-        return 0.0
-    v = np.asarray(values, dtype=float)
-    low, high = (reward_range.low - v) / noise, (reward_range.high - v) / noise
-
-    def density(z: FloatArray) -> FloatArray:
-        return np.asarray(np.exp(-(z**2) / 2) / math.sqrt(2 * math.pi))
-
-    # E clip(Z, a, b) = a Phi(a) + b Phi(-b) + density(a) - density(b)
-    moved = low * ndtr(low) + high * ndtr(-high) + density(low) - density(high)
-    return float(noise * np.abs(moved).max())
+    return 0.0 if noise == 0 else float(np.abs(clipped_mean(np.asarray(values), noise, reward_range) - values).max())
 
 
 GOOD, OTHERS = 0.8, 0.6
@@ -251,13 +236,8 @@ def _draw_gap_function(kernel: Kernel, dimension: int, generator: np.random.Gene
 class GapFunctions(DrawnContexts):
     """Random functions with a gap, one for each replicate; users bring a good point among others, in a random order.
 
-    Attributes:
+    Attributes: those of `DrawnContexts`, and
       kernel: of the space that they lie in.
-      n_users: rounds that can be asked for.
-      n_actions: of each user.
-      context_dimension: d.
-      reward_range: [0, 1].
-      names: what the actions are called.
     """
 
     def __init__(self, kernel: Kernel, dimension: int, n_actions: int, n_users: int, seed: np.random.SeedSequence) -> None:
@@ -381,15 +361,12 @@ def _two_point(generator: np.random.Generator, means: FloatArray, reward_range: 
     return np.where(n_records > 0, answers, 0.0)
 
 
-class FixedArms(Drawn):
-    """Finitely many arms whose rewards are those of a pool's points, drawn one by one and summed over a phase.
+class FixedArms(OneByOne):
+    """Finitely many arms whose rewards are those of a pool's points.
 
     Attributes:
       means: (n_actions,) values of the function; clipping moves the mean of a reward by `clipping_bias` at most.
-      n_users: rounds that can be asked for.
-      n_actions: how many points.
       reward_range: where every reward lies.
-      names: what the actions are called.
 
     Raises:
       ValueError: the pool has several contexts, so that an arm would be a different point for each user.
@@ -403,8 +380,6 @@ class FixedArms(Drawn):
         self.n_users, self.n_actions, self.names = function.n_users, function.n_actions, function.names
         self.reward_range = function.reward_range
 
-    def respond(self, user: IntArray, n_records: IntArray, actions: IntArray) -> FloatArray:
-        """(n_reps,) sums of the rewards of so many users."""
-        rows = np.repeat(np.arange(len(actions)), n_records)
-        rewards = self._function.drawn(self.means[actions[rows]], np.ones(len(rows), dtype=np.int64))
-        return np.asarray(np.bincount(rows, rewards, minlength=len(actions)), dtype=float)
+    def drawn(self, users: IntArray, actions: IntArray) -> FloatArray:
+        """(n,) one reward of each user."""
+        return self._function.drawn(self.means[actions], np.ones(len(actions), dtype=np.int64))

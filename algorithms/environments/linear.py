@@ -21,13 +21,10 @@ class LinearArms(Drawn):
     The sum of n rewards is drawn at once and with its exact law: one binomial, or, as each bit of a uniform point is an
     independent coin, one binomial a bit.
 
-    Attributes:
+    Attributes: those of `Drawn`, and
       features: (n_actions, d).
       theta: (d,)
       means: (n_actions,), in units of reward.
-      reward_range: where every reward lies.
-      n_users: rounds that can be asked for.
-      names: what the actions are called.
     """
 
     def __init__(

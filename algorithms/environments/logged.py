@@ -97,12 +97,6 @@ class DrawnPeople(DrawnContexts):
     Args:
       table: all people that may be drawn.
       people: (n_reps, n_users) row of the table that each user is, in each replicate.
-
-    Attributes:
-      n_users: rounds that can be asked for.
-      n_actions: number of actions.
-      context_dimension: of the features.
-      names: what the actions are called.
     """
 
     def __init__(self, table: ContextTable, people: IntArray) -> None:

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.optimize import brentq
 from scipy.special import ndtr
 
 from bandana.algorithms.environments.drawn import Drawn, action_names
@@ -14,13 +15,13 @@ from bandana.privacy_core import Interval
 from bandana.privacy_core.checks import at_least, positive
 
 
-class _OneByOne(Drawn, ABC):
+class OneByOne(Drawn, ABC):
     """Arms whose rewards are drawn one by one, and summed over a phase.
 
-    Attributes:
-      n_users: rounds that can be asked for.
+    Args:
       n_actions: number of arms.
-      names: what the actions are called.
+      n_users: rounds that can be asked for.
+      seed: of the rewards.
     """
 
     def __init__(self, n_actions: int, n_users: int, seed: np.random.SeedSequence) -> None:
@@ -42,19 +43,17 @@ class _OneByOne(Drawn, ABC):
         """(n,) one reward of each user."""
 
 
-class GaussianArms(_OneByOne):
+class GaussianArms(OneByOne):
     """Each round answers its arm's center plus Gaussian noise, moved into the declared range.
 
     Attributes:
       means: (n_actions,) means of the rewards that are seen, after they were moved into the range.
       reward_range: the declared range.
 
-    Args:
+    Args: `n_users` and `seed` of `OneByOne`, and
       centers: (n_actions,) centers of the normal laws.
       deviation: standard deviation of the noise.
       reward_range: where rewards are moved to.
-      n_users: rounds that can be asked for.
-      seed: of the rewards.
     """
 
     _rewards = "Gaussian rewards, once they were moved into their range,"
@@ -82,27 +81,23 @@ def clipped_mean(centers: FloatArray, deviation: float, interval: Interval) -> F
     return np.asarray(middle + interval.low * ndtr(low) + interval.high * ndtr(-high))
 
 
-class BetaArms(_OneByOne):
+class BetaArms(OneByOne):
     """Each round answers a number in [0, 1] from a beta law with the arm's mean.
 
     Attributes:
       means: (n_actions,), strictly between 0 and 1.
 
-    Args:
+    Args: `n_users` and `seed` of `OneByOne`, and
       means: of the arms.
       concentration: sum of the law's two parameters, above 0; the variance is mean (1 - mean) / (concentration + 1).
-      n_users: rounds that can be asked for.
-      seed: of the rewards.
     """
 
     reward_range = Interval(0.0, 1.0)
     _rewards = "beta rewards"
 
     def __init__(self, means: ArrayLike, concentration: float, n_users: int, seed: np.random.SeedSequence) -> None:
-        self.means: FloatArray = np.asarray(means, dtype=float)
+        self.means: FloatArray = _inside(means)
         super().__init__(len(self.means), n_users, seed)
-        if not ((self.means > 0) & (self.means < 1)).all():
-            raise ValueError(f"means of beta arms must lie strictly between 0 and 1, got {self.means.tolist()}")
         self._concentration = positive("concentration", concentration)
 
     def drawn(self, users: IntArray, actions: IntArray) -> FloatArray:
@@ -111,7 +106,47 @@ class BetaArms(_OneByOne):
         return np.asarray(self._generator.beta(self._concentration * mean, self._concentration * (1 - mean)))
 
 
-class DriftingArms(_OneByOne):
+class ParetoArms(OneByOne):
+    r"""Each round answers a Pareto number, moved down to 1 if it is above: most are small, a few are very large.
+
+    A reward is min(X, 1) with P(X > x) = (s / x)^a for x >= s, s the arm's scale and a the tail. Without the 1, moments of
+    order a and above are infinite. The mean, which fixes s, is the integral of P(X > x) from 0 to 1,
+
+        s + s^a \int_s^1 x^-a dx = s + (s - s^a) / (a - 1).
+
+    Attributes:
+      means: (n_actions,) of the rewards that are seen, strictly between 0 and 1.
+
+    Args: `n_users` and `seed` of `OneByOne`, and
+      means: of the arms.
+      tail: above 1; the smaller, the heavier.
+    """
+
+    reward_range = Interval(0.0, 1.0)
+    _rewards = "Pareto rewards, once they were moved into their range,"
+
+    def __init__(self, means: ArrayLike, tail: float, n_users: int, seed: np.random.SeedSequence) -> None:
+        self.means: FloatArray = _inside(means)
+        super().__init__(len(self.means), n_users, seed)
+        if not 1 < tail < np.inf:
+            raise ValueError(f"tail must be a finite number above 1, got {tail!r}")
+        scales = [brentq(lambda s, m=mean: s + (s - s**tail) / (tail - 1) - m, 0.0, 1.0, xtol=1e-15) for mean in self.means]
+        self._scales, self._tail = np.array(scales), tail
+
+    def drawn(self, users: IntArray, actions: IntArray) -> FloatArray:
+        """(n,) one reward of each user."""
+        uniform = 1.0 - self._generator.random(len(actions))  # above 0
+        return np.asarray(np.minimum(self._scales[actions] * uniform ** (-1 / self._tail), 1.0))
+
+
+def _inside(means: ArrayLike) -> FloatArray:
+    array = np.asarray(means, dtype=float)
+    if not ((array > 0) & (array < 1)).all():
+        raise ValueError(f"means of these arms must lie strictly between 0 and 1, got {array.tolist()}")
+    return array
+
+
+class DriftingArms(OneByOne):
     """Each round answers 1 with its arm's probability at that time, else 0.
 
     Attributes:

@@ -61,14 +61,7 @@ class RewardModel:
 
 
 class _TwoPoint(Drawn):
-    """Rewards at the ends of the range, with given means.
-
-    Attributes:
-      n_users: rounds that can be asked for.
-      n_actions: number of actions.
-      reward_range: where every reward lies.
-      names: what the actions are called.
-    """
+    """Rewards at the ends of the range, with given means."""
 
     _rewards = "simulated rewards"
 
@@ -101,11 +94,7 @@ class SimulatedArms(_TwoPoint):
 
 
 class SimulatedUsers(_TwoPoint, DrawnContexts):
-    """Users drawn with replacement from logged ones, who bring a block of features for each action.
-
-    Attributes:
-      context_dimension: of the features.
-    """
+    """Users drawn with replacement from logged ones, who bring a block of features for each action."""
 
     def __init__(
         self,

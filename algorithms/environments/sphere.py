@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,54 +21,29 @@ from bandana.privacy_core import Interval
 from bandana.privacy_core.checks import at_least
 
 
-class Link(Protocol):
-    """The law of a reward, given the product <theta, action>."""
-
-    @property
-    def reward_range(self) -> Interval:
-        """Where every reward lies."""
-
-    @property
-    def rewards(self) -> str:
-        """Name of the rewards in errors."""
-
-    @property
-    def offset(self) -> float:
-        """Mean reward less `shape`."""
-
-    def check(self, norm: float) -> None:
-        """Raises a ValueError where a parameter of that norm takes mean rewards out of the range."""
-
-    def shape(self, products: FloatArray) -> FloatArray:
-        """Mean rewards less `offset`, in the shape of the products."""
-
-    def answers(self, theta: FloatArray, offered: FloatArray, actions: IntArray, uniform: FloatArray) -> FloatArray:
-        """(n_reps,) rewards to the actions (n_reps,) among `offered` (n_reps, n_actions, d), a uniform number each."""
-
-    def fresh_gap(self, norm: float, dimension: int, n_actions: int) -> float:
-        """Expected regret of a round of uniform play among fresh actions, with a parameter of that norm.
-
-        A uniform direction's product with theta is |theta| (2 B - 1), B a Beta((d - 1)/2, (d - 1)/2) of distribution F; in
-        one dimension B is a fair coin.
-        """
-
-
 @dataclass(frozen=True)
 class LinearLink:
-    """Mean rewards of the range's middle plus the product.
+    """Mean rewards of the range's middle plus the product m, less `bend` m^2 / h; h is half of the range's width.
+
+    With a bend, rewards first rise and then fall with the product: the mean is largest at m = h / (2 bend). Uniform
+    directions are symmetric, E[x m^2] = 0: least squares finds theta all the same, and its best action is not the best.
 
     Attributes:
       reward_range: where every reward lies.
       noise: `two-point`, rewards at the ends of the range; or `uniform`, on the widest interval around the mean.
+      bend: at least 0; 0: linear.
     """
 
     reward_range: Interval = Interval(-1.0, 1.0)  # noqa: RUF009  (frozen)
     noise: str = "two-point"
+    bend: float = 0.0
     rewards: ClassVar[str] = "rewards"
 
     def __post_init__(self) -> None:
         if self.noise not in ("two-point", "uniform"):
             raise ValueError(f"noise must be 'two-point' or 'uniform', got {self.noise!r}")
+        if not 0 <= self.bend < math.inf:
+            raise ValueError(f"bend must be a finite number of at least 0, got {self.bend!r}")
 
     @property
     def offset(self) -> float:
@@ -75,33 +51,29 @@ class LinearLink:
         return (self.reward_range.low + self.reward_range.high) / 2
 
     def check(self, norm: float) -> None:
-        """A norm of at most half of the range."""
-        half = self.reward_range.width / 2
-        if norm > half * (1 + 1e-12):
+        """A norm n with n (1 + bend n / h) <= h: a mean falls at most so far below the middle."""
+        most = self.reward_range.width / (1 + math.sqrt(1 + 4 * self.bend))
+        if norm > most * (1 + 1e-12):
             raise ValueError(
-                f"theta has norm {norm:.6g}; for mean rewards in {self.reward_range} it must be at most {half:g}, half its "
-                "width"
+                f"theta has norm {norm:.6g}; for mean rewards in {self.reward_range} it must be at most {most:.6g}"
             )
 
     def shape(self, products: FloatArray) -> FloatArray:
-        """The products themselves."""
-        return products
+        """The products themselves, bent."""
+        return products - self.bend * products**2 / (self.reward_range.width / 2)
+
+    def slope(self, product: float) -> float:
+        """Derivative of the mean reward."""
+        return 1.0 - 4 * self.bend * product / self.reward_range.width
 
     def answers(self, theta: FloatArray, offered: FloatArray, actions: IntArray, uniform: FloatArray) -> FloatArray:
-        """(n_reps,) rewards with linear means."""
+        """(n_reps,) rewards with these means."""
         out, span = np.empty(len(actions)), self.reward_range
+        bend, is_two_point = 2 * self.bend / span.width, self.noise == "two-point"
         ridge_numba.linear_answers(
-            theta, offered, actions, uniform, self.offset, span.low, span.high, self.noise == "two-point", out
-        )
+            theta, offered, actions, uniform, self.offset, bend, span.low, span.high, is_two_point, out
+        )  # fmt: skip
         return out
-
-    def fresh_gap(self, norm: float, dimension: int, n_actions: int) -> float:
-        """Expected regret of uniform play, see `Link`."""
-        if dimension == 1:
-            return norm * (1 - 2.0 ** (1 - n_actions))
-        half = (dimension - 1) / 2
-        below, _ = quad(lambda x: betainc(half, half, x) ** n_actions, 0, 1, epsabs=1e-10, limit=200)
-        return norm * (1 - 2 * below)  # E max of 2 B - 1 is 2 int (1 - F^n) - 1
 
 
 @dataclass(frozen=True)
@@ -111,6 +83,7 @@ class LogisticLink:
     reward_range: ClassVar[Interval] = Interval(0.0, 1.0)
     rewards: ClassVar[str] = "Bernoulli rewards"
     offset: ClassVar[float] = 0.0
+    bend: ClassVar[float] = 0.0
 
     def check(self, norm: float) -> None:
         """Any norm will do."""
@@ -125,29 +98,19 @@ class LogisticLink:
         ridge_numba.take(offered, actions, x)
         return (uniform < mean_of(x @ theta)).astype(float)
 
-    def fresh_gap(self, norm: float, dimension: int, n_actions: int) -> float:
-        """E max sigma - 1/2, E max sigma = sigma(|theta|) - int of sigma'(|theta| (2 x - 1)) 2 |theta| F(x)^n."""
-        if dimension == 1:
-            low, high = mean_of([-norm, norm])
-            return float(high - (high - low) * 2.0**-n_actions - 0.5)
-        half = (dimension - 1) / 2
-        below, _ = quad(
-            lambda x: float(slope_of(norm * (2 * x - 1))) * 2 * norm * betainc(half, half, x) ** n_actions,
-            0, 1, epsabs=1e-10, limit=200,
-        )  # fmt: skip
-        return float(mean_of(norm)) - below - 0.5
+    def slope(self, product: float) -> float:
+        """Derivative of the mean reward."""
+        return float(slope_of(product))
+
+
+Link = LinearLink | LogisticLink
 
 
 class SphereContexts(DrawnContexts):
     """Users bring actions drawn from the uniform unit sphere; a link draws the reward from <theta, action>.
 
-    Attributes:
+    Attributes: those of `DrawnContexts`, and
       theta: (d,) finite; what its norm may be, the link says.
-      n_users: rounds that can be asked for.
-      n_actions: of each user.
-      context_dimension: d.
-      reward_range: where every reward lies.
-      names: what the actions are called.
       law: `ContextLaw` of the contexts.
 
     Args:
@@ -168,6 +131,8 @@ class SphereContexts(DrawnContexts):
         is_fixed: bool = False,
     ) -> None:
         array = np.asarray(theta, dtype=float)
+        if link.bend and not is_fixed:
+            raise ValueError("bend is for actions that are fixed: give is_fixed=True")
         if array.ndim != 1 or not len(array) or not np.isfinite(array).all():
             raise ValueError(f"theta must be a vector of finite numbers, got {array!r}")
         link.check(float(np.linalg.norm(array)))
@@ -207,8 +172,21 @@ class SphereContexts(DrawnContexts):
 
     @cached_property
     def uniform_gap(self) -> float:
-        """Expected regret of a round of uniform play among fresh actions."""
-        return self._link.fresh_gap(float(np.linalg.norm(self.theta)), self.context_dimension, self.n_actions)
+        """Expected regret of a round of uniform play among fresh actions.
+
+        A uniform direction's product with theta is |theta| (2 B - 1), B a Beta((d - 1)/2, (d - 1)/2) of distribution F; in
+        one dimension B is a fair coin. Means m grow with it, and are symmetric around m(0), their average:
+        E max m = m(|theta|) - int of m'(|theta| (2 x - 1)) 2 |theta| F(x)^n.
+        """
+        norm, half, n = float(np.linalg.norm(self.theta)), (self.context_dimension - 1) / 2, self.n_actions
+        low, high = self._link.shape(np.array([-norm, norm]))
+        if self.context_dimension == 1:
+            return float((high - low) * (0.5 - 2.0**-n))
+        below, _ = quad(
+            lambda x: self._link.slope(norm * (2 * x - 1)) * 2 * norm * betainc(half, half, x) ** n,
+            0, 1, epsabs=1e-10, limit=200,
+        )  # fmt: skip
+        return float((high - low) / 2 - below)
 
     def uniform_gaps(self, n_reps: int) -> FloatArray:
         """(n_reps,) expected regret of a round of uniform play; with fixed actions, with each replicate's own."""

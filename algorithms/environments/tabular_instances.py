@@ -5,21 +5,23 @@ from __future__ import annotations
 import numpy as np
 
 from bandana.algorithms.environments.mdp_instances import Instance, tabular
-from bandana.privacy_core.checks import at_least
+from bandana.privacy_core.checks import at_least, probability
 
 _STAY, _AHEAD, _BACK = 0.6, 0.35, 0.05
 
 
-def river_swim(n_states: int = 5, horizon: int = 10) -> Instance:
+def river_swim(n_states: int = 5, horizon: int = 10, small_reward: float = 0.005) -> Instance:
     """A swimmer in a river: it is easy to drift back to a small reward, and takes many strokes to reach the large one.
 
-    Action 0 moves one state back for certain; the first state pays 0.005 for it. Action 1 moves ahead with probability 0.35,
-    stays with 0.6, and drifts back with 0.05; in the first state it moves ahead with 0.6, in the last one it stays with 0.6
-    and pays 1. Users begin in the first state. Without directed exploration the large reward is never seen.
+    Action 0 moves one state back for certain; the first state pays `small_reward` for it. Action 1 moves ahead with
+    probability 0.35, stays with 0.6, and drifts back with 0.05; in the first state it moves ahead with 0.6, in the last one
+    it stays with 0.6 and pays 1. Users begin in the first state. Without directed exploration the large reward is never
+    seen. Where the small one is worth next to nothing, always swimming is almost best, and no state has to be known.
 
     Args:
       n_states: S, at least 2.
       horizon: H, at least 1.
+      small_reward: strictly between 0 and 1.
 
     Source: Strehl and Littman (2008), in the form of Osband, Russo and Van Roy (2013), (More) efficient reinforcement
     learning via posterior sampling.
@@ -33,7 +35,7 @@ def river_swim(n_states: int = 5, horizon: int = 10) -> Instance:
             after[state, 1, 1 if state == 0 else last - 1] = _STAY if state == 0 else 1 - _STAY
         else:
             after[state, 1, state - 1 : state + 2] = _BACK, _STAY, _AHEAD
-    pays[0, 0], pays[last, 1] = 0.005, 1.0
+    pays[0, 0], pays[last, 1] = probability("small_reward", small_reward), 1.0
     length = at_least("horizon", horizon, 1)
     names = tuple(f"{state} strokes" for state in range(n_states))
     return tabular(

@@ -6,7 +6,24 @@ import math
 
 from scipy.special import chdtri, gammainccinv
 
-from bandana.privacy_core.checks import at_least, positive, probability
+from bandana.privacy_core import Interval
+from bandana.privacy_core.checks import at_least, failure_of, positive, probability
+
+
+class Bounded:
+    """Base of settings with a horizon, a declared range of rewards, and a probability with which their bounds may fail."""
+
+    horizon: int
+    reward_range: Interval
+    failure: float | None
+
+    @property
+    def _half(self) -> float:
+        return self.reward_range.width / 2
+
+    @property
+    def _failure(self) -> float:
+        return failure_of(self.failure, self.horizon)
 
 
 def goe_norm(dimension: int, failure: float) -> float:

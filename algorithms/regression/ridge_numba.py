@@ -429,8 +429,8 @@ def normalize(vectors):  # type: ignore[no-untyped-def]
 
 
 @_kernel
-def linear_answers(theta, contexts, actions, uniform, middle, low, high, is_two_point, out):  # type: ignore[no-untyped-def]
-    """out[r] = a reward in [low, high] with mean m = middle + <theta, contexts[r, actions[r]]>, from one uniform number.
+def linear_answers(theta, contexts, actions, uniform, middle, bend, low, high, is_two_point, out):  # type: ignore[no-untyped-def]
+    """out[r] = a reward in [low, high] from one uniform number, mean m = middle + z - bend z^2, z = <theta, x played>.
 
     Two-point: high with probability (m - low) / (high - low), else low. Otherwise uniform on the widest interval around m
     that lies in the range.
@@ -439,6 +439,7 @@ def linear_answers(theta, contexts, actions, uniform, middle, low, high, is_two_
         mean = middle
         for i in range(contexts.shape[2]):
             mean += theta[i] * contexts[r, actions[r], i]
+        mean -= bend * (mean - middle) ** 2
         mean = min(max(mean, low), high)
         if is_two_point:
             out[r] = high if uniform[r] * (high - low) < mean - low else low

@@ -41,12 +41,7 @@ _CLAIMS = {
 
 
 def references_of(names: tuple[str, ...], problem: Problem) -> list[tuple[Entry, Settings]]:
-    """The reference rows of an environment: their entries and settings.
-
-    Args:
-      names: policies whose expected regret is computed.
-      problem: what is played on; there is no greedy row where its algorithm has no features for the kernel.
-    """
+    """Entry and settings of each reference row: of named policies, whose regret is computed, and of greedy play."""
     expected = [
         Entry(name, FAMILY, "none", None, (), _CLAIMS[name], "expected regret, computed", _is_not_played, plays_on=_KINDS)
         for name in names
@@ -56,7 +51,9 @@ def references_of(names: tuple[str, ...], problem: Problem) -> list[tuple[Entry,
 
 
 def greedy_on(problem: Problem) -> tuple[Entry, Settings] | None:
-    """The greedy row of a problem; None where its algorithm cannot be built."""
+    """The greedy row of a problem; None where its algorithm cannot be built, or would learn from who does not answer."""
+    if getattr(problem, "dropout", 0):
+        return None
     name, parameter = _EXPLORERS[problem.kind]
     twin = catalog.find(name, "none")
     settings = twin.settings(problem)

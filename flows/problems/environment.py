@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from bandana.algorithms.coins import Coins
 from bandana.algorithms.entry import Entry, Settings
@@ -35,6 +35,8 @@ class EnvironmentFields(Labelled):
     """Where the data come from: simulated, public (research data on real people), private, or own (the user's code)."""
     is_shipped: ClassVar[bool] = True
     """True if this product brings all that it plays on: no code and no data of a user's, or of another package."""
+    newer: ClassVar[tuple[str, ...]] = ()
+    """Fields that are younger than some stored results, whose keys and seeds do not know them: left out at their default."""
     visits_per_user: Count | None = Field(
         None,
         description="Most records that one user has in a run, a public number; without it, nothing is declared of users "
@@ -53,6 +55,12 @@ class EnvironmentFields(Labelled):
                 "visits_apart: is for users who return; give visits_per_user, the most records that one user has"
             )
         return self
+
+    @model_serializer(mode="wrap")
+    def _as_before(self, dump: SerializerFunctionWrapHandler) -> dict[str, object]:
+        """The fields, without those of `newer` at their default."""
+        usual = {name: type(self).model_fields[name].default for name in self.newer}
+        return {name: value for name, value in dump(self).items() if name not in usual or value != usual[name]}
 
     @property
     def users(self) -> Participation | None:
@@ -161,6 +169,10 @@ class Environment(ABC, Generic[Item]):
     """Names of what `reference_gaps` finds."""
     limited_by = ""
     """Words for the part of it that limits `most_users`; empty: its label."""
+    plays_private_rows = False
+    """True if algorithms meet rows that the spec does not declare public, so that nobody may repeat the noise."""
+    first_row = 0
+    """Number of the first record in the data set, of which an environment may play a part."""
 
     def __init__(self, setting: Setting, item: Item) -> None:
         self.setting, self.item = setting, item
@@ -230,12 +242,7 @@ class Environment(ABC, Generic[Item]):
         return self
 
     def audit_problem(self, problem: Problem, entry: Entry) -> Problem:
-        """The problem of replays.
-
-        Args:
-          problem: the benchmark's.
-          entry: the algorithm's.
-        """
+        """The problem that an algorithm's replays play, from that of the benchmark."""
         return replace(problem, horizon=self.setting.rounds)
 
     def whole(self) -> Self:
@@ -246,10 +253,7 @@ class Environment(ABC, Generic[Item]):
         return longer
 
     def facts(self) -> dict[str, object]:
-        """Facts for keys and seeds: all that its data depend on.
-
-        What it is called and what may be shown of it change no number.
-        """
+        """Facts for keys and seeds: all that its data depend on, so neither its label nor what may be shown of it."""
         facts: dict[str, object] = self.item.model_dump(mode="json", exclude={"label", "public", *_VISITS})
         users = self.item.users
         return facts if users is None else {**facts, "visits": [users.most, users.separation]}
@@ -306,16 +310,6 @@ class Environment(ABC, Generic[Item]):
     def policy_values(self, blocks: Sequence[FloatArray]) -> dict[str, object]:
         """Values of the policies of all blocks by logged data."""
         return {}
-
-    @property
-    def plays_private_rows(self) -> bool:
-        """True if algorithms meet rows that the spec does not declare public, so that nobody may repeat the noise."""
-        return False
-
-    @property
-    def first_row(self) -> int:
-        """Number of the first record in the data set, of which an environment may play a part."""
-        return 0
 
     def noise_facts(self) -> dict[str, object]:
         """Facts behind reproducible noise besides the cell; of private rows their content, so that no two share noise."""

@@ -29,16 +29,22 @@ from bandana.privacy_core import Interval
 from bandana.privacy_core.checks import number
 
 
-class BernoulliSpec(EnvironmentFields):
-    """Arms that answer 1 with a given probability."""
+class ArmsSpec(EnvironmentFields):
+    """Arms with a number each: the mean of its rewards, or what it follows from."""
 
-    kind: Literal["bernoulli"]
-    means: list[Annotated[float, Field(ge=0, le=1)]] = Field(min_length=2, description="Success probability of each arm.")
+    means: list[float] = Field(min_length=2, description="Mean reward of each arm.")
 
     @property
     def n_arms(self) -> int:
         """Number of arms."""
         return len(self.means)
+
+
+class BernoulliSpec(ArmsSpec):
+    """Arms that answer 1 with a given probability."""
+
+    kind: Literal["bernoulli"]
+    means: list[Annotated[float, Field(ge=0, le=1)]] = Field(min_length=2, description="Success probability of each arm.")
 
 
 class _Bernoulli(Environment[BernoulliSpec]):
@@ -163,12 +169,12 @@ class _Table(DataFile[TableSpec]):
         return self._read[0]
 
     @property
-    def first_row(self) -> int:
+    def first_row(self) -> int:  # type: ignore[override]
         """Number in the file of the first row that is played."""
         return 0 if self.item.rows is None else self.item.rows[0]
 
     @property
-    def plays_private_rows(self) -> bool:
+    def plays_private_rows(self) -> bool:  # type: ignore[override]
         return not self.shows("values")
 
     def noise_facts(self) -> dict[str, object]:

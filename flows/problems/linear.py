@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 import numpy as np
-from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
+from pydantic import Field, model_validator
 
 from bandana.algorithms.bandits.linear.phased_elimination import checked_features
 from bandana.algorithms.environments.contexts import ContextLaw, check_assumption_2
@@ -165,19 +165,12 @@ class Contextual(Environment[Item]):
 class PeopleFields(EnvironmentFields):
     """Real people: the same in all replications, or drawn anew in each."""
 
+    newer: ClassVar[tuple[str, ...]] = ("people",)
     people: Literal["fixed", "drawn"] = Field(
         "fixed",
         description="`fixed`: all replications meet the same rows, and differ in the noise alone; `drawn`: each draws rows "
         "anew from all that there are, so that an interval speaks of other people too.",
     )
-
-    @model_serializer(mode="wrap")
-    def _as_before(self, dump: SerializerFunctionWrapHandler) -> dict[str, object]:
-        """Fields without a default that results and choices made before it do not know."""
-        fields: dict[str, object] = dump(self)
-        if self.people == "fixed":
-            fields.pop("people", None)
-        return fields
 
 
 People = TypeVar("People", bound=PeopleFields, covariant=True)

@@ -14,14 +14,14 @@ from bandana.algorithms.environments.contexts import sphere_table
 from bandana.algorithms.environments.mdp_instances import Instance, tabular
 from bandana.algorithms.environments.own_streams import BrokenStream, OwnArms, OwnContexts, check_repeatable
 from bandana.algorithms.environments.tables import RewardTable, random_table
-from bandana.algorithms.observers import ContextualRegretCurve
-from bandana.algorithms.problem import CONTEXTUAL, FINITE, LINEAR_MDP, Problem
-from bandana.algorithms.protocol import EpisodicStream, FloatArray, IntArray, Stream
+from bandana.algorithms.problem import CONTEXTUAL, FINITE, LINEAR_MDP
+from bandana.algorithms.protocol import EpisodicStream, FloatArray, Stream
 from bandana.flows.keys.content import content_key
 from bandana.flows.own.code import Loadable, OwnCodeError, OwnObject, Registered
 from bandana.flows.own.trial import load, try_out
 from bandana.flows.problems.environment import CONTEXTUAL_PSEUDO, PSEUDO, UNIFORM, Classes, Environment, Purpose, Setting
 from bandana.flows.problems.episodes import Episodes, EpisodesSpec
+from bandana.flows.problems.linear import Contextual
 from bandana.flows.texts.fields import Scalar
 from bandana.flows.texts.mistakes import SpecError
 from bandana.privacy_core import Interval
@@ -196,17 +196,15 @@ class _MadeArms(_Made[OwnArms]):
         return self.label, text, PSEUDO
 
 
-class _MadeContexts(_Made[OwnContexts]):
+class _MadeContexts(_Made[OwnContexts], Contextual[_MadeSpec]):
     is_drawn = False  # no bound of the catalog is known to hold
 
     def stream(self, seed: np.random.SeedSequence) -> OwnContexts:
         return OwnContexts(self.item.made(seed, self.setting.horizon), self.setting.horizon)
 
-    def problem(self, horizon: int) -> Problem:
-        return Problem(self.n_actions, self.reward_range, horizon, dimension=self.shown.context_dimension)
-
-    def regret(self, stream: Any, grid: IntArray, n_reps: int) -> ContextualRegretCurve:
-        return ContextualRegretCurve(stream, grid, n_reps)
+    @property
+    def dimension(self) -> int:
+        return self.shown.context_dimension
 
     def reference_gaps(self, stream: Stream | EpisodicStream, n_reps: int) -> dict[str, FloatArray]:
         """The average over the users of another stream, the same in all blocks."""
@@ -218,7 +216,7 @@ class _MadeContexts(_Made[OwnContexts]):
         return {UNIFORM: np.full(n_reps, total / n)}
 
     def audit_table(self) -> RewardTable:
-        shape = self.setting.rounds, self.n_actions, self.shown.context_dimension
+        shape = self.setting.rounds, self.n_actions, self.dimension
         return sphere_table(*shape, self.reward_range, self._seed(Purpose.AUDIT_TABLE))
 
     def about(self) -> tuple[str, str, str]:

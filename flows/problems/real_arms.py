@@ -1,4 +1,4 @@
-"""Arms with Gaussian or beta rewards, and arms whose means drift."""
+"""Arms with Gaussian, beta or Pareto rewards, and arms whose means drift."""
 
 from __future__ import annotations
 
@@ -9,18 +9,20 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field, model_validator
 
-from bandana.algorithms.environments.real_arms import BetaArms, DriftingArms, GaussianArms, path_of
+from bandana.algorithms.environments.real_arms import BetaArms, DriftingArms, GaussianArms, ParetoArms, path_of
 from bandana.algorithms.environments.tables import RewardTable
 from bandana.algorithms.observers import DriftingRegretCurve
 from bandana.algorithms.protocol import EpisodicStream, FloatArray, IntArray, Stream
 from bandana.flows.problems.environment import CONSTANT, PSEUDO, UNIFORM, Environment, EnvironmentFields, Item, Purpose
-from bandana.flows.texts.fields import Positive, ordered
+from bandana.flows.problems.finite_arms import ArmsSpec
+from bandana.flows.texts.fields import NoTruth, Positive, ordered
 from bandana.privacy_core import Interval
 
 Chance = Annotated[float, Field(ge=0, le=1)]
+Inside = Annotated[float, Field(gt=0, lt=1)]
 
 
-class GaussianSpec(EnvironmentFields):
+class GaussianSpec(ArmsSpec):
     """Arms with Gaussian rewards, moved into a declared range: privacy needs one."""
 
     kind: Literal["gaussian"]
@@ -29,27 +31,27 @@ class GaussianSpec(EnvironmentFields):
     low: float = Field(0.0, description="Lower end of the range that rewards are moved into.")
     high: float = Field(1.0, description="Upper end of the range that rewards are moved into.")
 
-    @property
-    def n_arms(self) -> int:
-        """Number of arms."""
-        return len(self.means)
-
     _is_ordered = model_validator(mode="after")(ordered)
 
 
-class BetaSpec(EnvironmentFields):
+class BetaSpec(ArmsSpec):
     """Arms with rewards in [0, 1] from beta laws."""
 
     kind: Literal["beta"]
-    means: list[Annotated[float, Field(gt=0, lt=1)]] = Field(min_length=2, description="Mean reward of each arm.")
+    means: list[Inside] = Field(min_length=2, description="Mean reward of each arm.")
     concentration: Positive = Field(
         4.0, description="How near rewards lie to their mean: their variance is mean (1 - mean) / (concentration + 1)."
     )
 
-    @property
-    def n_arms(self) -> int:
-        """Number of arms."""
-        return len(self.means)
+
+class ParetoSpec(ArmsSpec):
+    """Arms with heavy-tailed rewards, moved into [0, 1]: most are small, a few very large."""
+
+    kind: Literal["pareto"]
+    means: list[Inside] = Field(min_length=2, description="Mean reward of each arm, after rewards were moved.")
+    tail: Annotated[float, Field(gt=1), NoTruth] = Field(
+        1.5, description="Tail index: before rewards are moved, moments of this order and above are infinite."
+    )
 
 
 class DriftingSpec(EnvironmentFields):
@@ -76,6 +78,9 @@ class DriftingSpec(EnvironmentFields):
         return self
 
 
+_RealArms = GaussianArms | BetaArms | ParetoArms | DriftingArms
+
+
 class _Arms(Environment[Item]):
     """Arms whose rewards are drawn one by one."""
 
@@ -83,11 +88,11 @@ class _Arms(Environment[Item]):
     def names(self) -> tuple[str, ...]:
         return tuple(f"arm {a}" for a in range(self.item.n_arms or 0))
 
-    def stream(self, seed: np.random.SeedSequence) -> GaussianArms | BetaArms | DriftingArms:
+    def stream(self, seed: np.random.SeedSequence) -> _RealArms:
         return self._arms(self.setting.horizon, seed)
 
     @abstractmethod
-    def _arms(self, n_users: int, seed: np.random.SeedSequence) -> GaussianArms | BetaArms | DriftingArms:
+    def _arms(self, n_users: int, seed: np.random.SeedSequence) -> _RealArms:
         """Arms that answer in the first `n_users` rounds."""
 
     @cached_property
@@ -122,6 +127,14 @@ class _Beta(_Arms[BetaSpec]):
 
     def about(self) -> tuple[str, str, str]:
         return "beta", f"Arms with beta rewards of concentration {self.item.concentration:g}.", PSEUDO
+
+
+class _Pareto(_Arms[ParetoSpec]):
+    def _arms(self, n_users: int, seed: np.random.SeedSequence) -> ParetoArms:
+        return ParetoArms(self.item.means, self.item.tail, n_users, seed)
+
+    def about(self) -> tuple[str, str, str]:
+        return "pareto", f"Arms with Pareto rewards of tail index {self.item.tail:g}, moved into [0, 1].", PSEUDO
 
 
 class _Drifting(_Arms[DriftingSpec]):
@@ -164,4 +177,6 @@ class _Drifting(_Arms[DriftingSpec]):
         )  # fmt: skip
 
 
-CLASSES: dict[type, type[_Arms[EnvironmentFields]]] = {GaussianSpec: _Gaussian, BetaSpec: _Beta, DriftingSpec: _Drifting}
+CLASSES: dict[type, type[_Arms[EnvironmentFields]]] = {
+    GaussianSpec: _Gaussian, BetaSpec: _Beta, ParetoSpec: _Pareto, DriftingSpec: _Drifting,
+}  # fmt: skip

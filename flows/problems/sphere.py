@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field, model_validator
 
-from bandana.algorithms.bandits.contextual import logistic_ucb
+from bandana.algorithms.bandits.contextual import batched, logistic_ucb
+from bandana.algorithms.bandits.contextual.batched import ProblemWithDropouts
 from bandana.algorithms.entry import Entry
 from bandana.algorithms.environments.contexts import ContextLaw, sphere_table
 from bandana.algorithms.environments.drawn import action_names
@@ -19,7 +20,8 @@ from bandana.algorithms.problem import CONTEXTUAL, Problem
 from bandana.algorithms.protocol import FloatArray
 from bandana.flows.problems.environment import CONTEXTUAL_PSEUDO, UNIFORM, Classes, Environment, EnvironmentFields, Purpose
 from bandana.flows.problems.linear import Contextual, LinearFields, parameter_of
-from bandana.flows.texts.fields import Actions, Dimension
+from bandana.flows.texts.fields import Actions, Dimension, NoTruth
+from bandana.flows.texts.mistakes import SpecError
 from bandana.privacy_core import Interval
 
 _ROUNDING = 1e-12
@@ -29,16 +31,33 @@ class SphereSpec(LinearFields):
     """Users who bring actions drawn from the uniform unit sphere."""
 
     problem_kind = CONTEXTUAL
+    newer: ClassVar[tuple[str, ...]] = ("bend", "dropout")
     kind: Literal["sphere"]
     actions: Actions = Field(description="Actions of each user.")
     dimension: Dimension = Field(description="Dimension of the action vectors.")
     rewards: Literal["two-point", "uniform"] = Field("two-point", description="Law of a reward.")
     low: float = Field(-1.0, description="Least reward.")
     high: float = Field(1.0, description="Largest reward.")
+    bend: Annotated[float, Field(ge=0), NoTruth] = Field(
+        0.0,
+        description="How far means are from linear: with m = <theta, vector> and h half the range's width, a mean is the "
+        "middle of the range plus m - bend m^2 / h.",
+    )
+    dropout: Annotated[float, Field(ge=0, lt=1), NoTruth] = Field(
+        0.0, description="Share of users who get an action and do not answer; only linucb-batched knows of them."
+    )
+
+    @property
+    def link(self) -> LinearLink:
+        """The law of rewards."""
+        return LinearLink(Interval(self.low, self.high), self.rewards, self.bend)
 
     @model_validator(mode="after")
     def _complete(self) -> SphereSpec:
-        _check_theta(self.theta, self.dimension, (self.high - self.low) / 2, "half the width of the range")
+        _check_length(self.theta, self.dimension)
+        if self.bend and self.kind == "sphere":
+            raise ValueError("bend is for actions that all users share: take the kind fixed-sphere")
+        self.link.check(math.hypot(*self.theta or [self.signal * (self.high - self.low) / 2]))
         return self
 
 
@@ -62,18 +81,20 @@ class LogisticSpec(EnvironmentFields):
     logit_bound: Annotated[float, Field(gt=0, le=30)] = Field(
         4.0, description="Largest log-odds of a reward, known to the public; the norm of a theta that is drawn."
     )
+    link: ClassVar[LogisticLink] = LogisticLink()
 
     @model_validator(mode="after")
     def _complete(self) -> LogisticSpec:
-        _check_theta(self.theta, self.dimension, self.logit_bound, "the logit_bound")
+        _check_length(self.theta, self.dimension)
+        if self.theta is not None and math.hypot(*self.theta) > self.logit_bound * (1 + _ROUNDING):
+            norm = math.hypot(*self.theta)
+            raise ValueError(f"theta must have norm at most {self.logit_bound:g}, the logit_bound, got {norm:.6g}")
         return self
 
 
-def _check_theta(theta: list[float] | None, dimension: int, most: float, what: str) -> None:
+def _check_length(theta: list[float] | None, dimension: int) -> None:
     if theta is not None and len(theta) != dimension:
         raise ValueError(f"theta must have {dimension} entries, one a dimension, got {len(theta)}")
-    if theta is not None and math.hypot(*theta) > most * (1 + _ROUNDING):
-        raise ValueError(f"theta must have norm at most {most:g}, {what}, got {math.hypot(*theta):.6g}")
 
 
 class _Sphere(Contextual[Any]):
@@ -89,14 +110,14 @@ class _Sphere(Contextual[Any]):
         return self.item.kind == "fixed-sphere" or getattr(self.item, "contexts", "fresh") == "fixed"
 
     @property
-    def link(self) -> LinearLink | LogisticLink:
-        """The law of rewards."""
-        item = self.item
-        return LogisticLink() if self.item.kind == "logistic" else LinearLink(Interval(item.low, item.high), item.rewards)
+    def is_drawn(self) -> bool:  # type: ignore[override]
+        """True if means are as the kind says: where they bend, no bound on regret holds."""
+        return not self.item.link.bend
 
     @property
     def reward_range(self) -> Interval:
-        return self.link.reward_range
+        link: LinearLink | LogisticLink = self.item.link
+        return link.reward_range
 
     @property
     def dimension(self) -> int:
@@ -114,7 +135,8 @@ class _Sphere(Contextual[Any]):
 
     def stream(self, seed: np.random.SeedSequence) -> SphereContexts:
         """Where actions are fixed, each replicate has its own."""
-        return SphereContexts(self.theta, self.item.actions, self.setting.horizon, seed, self.link, is_fixed=self.is_fixed)
+        item, horizon = self.item, self.setting.horizon
+        return SphereContexts(self.theta, item.actions, horizon, seed, item.link, is_fixed=self.is_fixed)
 
     def reference_gaps(self, stream: Any, n_reps: int) -> dict[str, FloatArray]:
         """Exact: which fresh actions are played makes no difference; with fixed ones, with each replicate's own."""
@@ -126,12 +148,23 @@ class _Sphere(Contextual[Any]):
 
 
 class _LinearSphere(_Sphere):
+    def problem(self, horizon: int) -> Problem:
+        facts, dropout = super().problem(horizon), self.item.dropout
+        return ProblemWithDropouts(**vars(facts), dropout=dropout) if dropout else facts
+
+    def seen_by(self, entry: Entry) -> Environment[EnvironmentFields]:
+        if self.item.dropout and entry.name not in (batched.NAME, *self.references):
+            raise SpecError(f"environment.dropout: {entry.name} does not know who answers; only {batched.NAME} does")
+        return self
+
     @property
     def law(self) -> ContextLaw:
         return self.stream(np.random.SeedSequence(0)).law
 
     def about(self) -> tuple[str, str, str]:
-        mean = "the mean reward is the middle of the range plus <theta, vector>"
+        bent = f" - {self.item.bend:g} m^2 / h, h half the range's width: it is not linear" if self.item.link.bend else ""
+        mean = f"the mean reward is the middle of the range plus m = <theta, vector>{bent}"
+        mean += f"; a share of {self.item.dropout:g} of users, evenly spaced, does not answer" if self.item.dropout else ""
         if self.is_fixed:
             text = (
                 f"All users bring the same {self.n_actions} vectors, drawn once for each replication from the uniform unit "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -12,28 +12,30 @@ from bandana.algorithms.environments.tabular_instances import inventory, river_s
 from bandana.algorithms.problem import LINEAR_MDP
 from bandana.flows.problems.environment import Classes
 from bandana.flows.problems.episodes import Episodes, EpisodesSpec
-from bandana.flows.texts.fields import NoTruth, States, Steps
+from bandana.flows.texts.fields import NoTruth, Share, States, Steps
 
 
 class RiverSwimSpec(EpisodesSpec):
     """A river: drifting back to a small reward is easy, the large one takes many strokes against the current."""
 
     problem_kind = LINEAR_MDP
+    newer: ClassVar[tuple[str, ...]] = ("small_reward",)
     kind: Literal["river-swim"]
     states: States = Field(5, description="Number of states: the more, the harder.")
     steps: Steps = Field(10, description="Steps in each episode.")
+    small_reward: Share = Field(0.005, description="Reward of drifting in the first state; the large one is 1.")
 
 
 class _RiverSwim(Episodes[RiverSwimSpec]):
     @cached_property
     def instance(self) -> Instance:
-        return river_swim(self.item.states, self.item.steps)
+        return river_swim(self.item.states, self.item.steps, self.item.small_reward)
 
     @property
     def _origin(self) -> str:
         return (
-            "River swim (Strehl and Littman 2008): a small reward where the current carries everybody, and a large one many "
-            "strokes against it."
+            f"River swim (Strehl and Littman 2008): a small reward of {self.item.small_reward:g} where the current carries "
+            "everybody, and a large one of 1 many strokes against it."
         )
 
 

@@ -13,6 +13,7 @@ from bandana.algorithms.bandits.capri.gathering import EachAlone, Together
 from bandana.algorithms.bandits.capri.projection import epoch_lengths
 from bandana.algorithms.bandits.capri.widths import ExactWidth, PrintedWidth, Width
 from bandana.algorithms.papers.pavlovic import printed_sd
+from bandana.algorithms.regression.norms import Bounded
 from bandana.algorithms.rkhs.features import exact_on
 from bandana.algorithms.rkhs.kernels import Kernel
 from bandana.algorithms.rkhs.pool import Pool
@@ -38,7 +39,7 @@ _UP = 1 + 1e-12
 
 
 @dataclass(frozen=True)
-class CAPRI:
+class CAPRI(Bounded):
     """Settings that all forms of CAPRI share.
 
     Raises ValueError where one is out of its range; the message names it.
@@ -98,10 +99,7 @@ class CAPRI:
         """
         positive("epsilon", promise.epsilon)
         is_local = one_of("trust", trust, (TrustModel.JOINT, TrustModel.LOCAL)) is TrustModel.LOCAL
-        if isinstance(calibration, str):
-            parts: Mapping[str, str] = PARTS[one_of("calibration", calibration, tuple(PARTS))]
-        else:
-            parts = calibration
+        parts = PARTS[one_of("calibration", calibration, tuple(PARTS))] if isinstance(calibration, str) else calibration
         if parts[NOISE] == "tight":
             multiplier = calibrate(promise)
         else:
@@ -109,14 +107,6 @@ class CAPRI:
         is_exact = parts[WIDTH] == "exact"
         width = self._exact_width() if is_exact else self._printed_width(promise, is_local, parts[WIDTH])
         return self._built(Gaussian(self.reward_range.width, multiplier), is_local, parts[SENSITIVITY], width)
-
-    @property
-    def _half(self) -> float:
-        return self.reward_range.width / 2
-
-    @property
-    def _failure(self) -> float:
-        return failure_of(self.failure, self.horizon)
 
     @property
     def _n_points(self) -> int:

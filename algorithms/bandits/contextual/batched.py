@@ -19,7 +19,7 @@ from bandana.algorithms.bandits.contextual.lin_ucb import LinUCB, Model
 from bandana.algorithms.bandits.contextual.offers import Sensitive
 from bandana.algorithms.entry import Entry, Form, RegretBound, Settings, built_by
 from bandana.algorithms.parameters import BETA_SCALE, FAILURE, RIDGE, Kind, Parameter, declared
-from bandana.algorithms.problem import CONTEXTUAL
+from bandana.algorithms.problem import CONTEXTUAL, Problem
 from bandana.algorithms.protocol import FloatArray, IntArray, Record
 from bandana.algorithms.public_coins import uniform
 from bandana.privacy_core import Exact, Interval, JointGaussian, Ledger, PhaseSum, PhaseTotal, ShuffledBits, TrustModel
@@ -29,6 +29,7 @@ from bandana.privacy_core.noise.shuffled import bits_for
 
 BATCH = Parameter("batch", "Users of a batch, whose messages are mixed.", None, Kind.COUNT, otherwise="horizon^(3/5)")
 LEVELS = Parameter("levels", "Steps of 1 that an entry off the diagonal is rounded to.", 32, Kind.COUNT)
+NAME = "linucb-batched"
 _DITHER = 0x6469_7468
 
 
@@ -94,6 +95,17 @@ class Encoding:
 
 
 @dataclass(frozen=True)
+class ProblemWithDropouts(Problem):
+    """Public facts of a problem in which some users get an action and then do not answer.
+
+    Attributes: those of `Problem`, and
+      dropout: share of users who do not answer, at least 0 and below 1.
+    """
+
+    dropout: float = 0.0
+
+
+@dataclass(frozen=True)
 class BatchedLinUCB(LinUCB):
     r"""LinUCB whose model changes after every B users: the sums of a batch leave the shuffler as noisy counts of ones.
 
@@ -105,7 +117,11 @@ class BatchedLinUCB(LinUCB):
     joint DP, and not central DP, in which the own action is seen too; that follows where a reward alone is replaced.
     Sensitivity: see `Encoding`; a record enters one batch, which is released once, and the phases end at public rounds, so
     that a record pays for one release of `ShuffledBits`. A last batch that is not full is not released. Public: T, B, d,
-    the range, the coins that round. Cost: O(n_actions d^2) a round, O(d^3) a batch.
+    the range, the coins that round, and who answers. Cost: O(n_actions d^2) a round, O(d^3) a batch.
+
+    Dropouts: `n_silent` users of each batch, evenly spaced, send nothing: neither their value nor a fair bit. Only the bits
+    of the others hide a record: N = b (B - n_silent), for which b is chosen. With a b for B users the claim would be false.
+    It is to those who answer; who does must not depend on data, as the number of bits shows it.
 
     Noise: on an entry off the diagonal, k batches hold k N fair bits of weight 1 / levels, and k B roundings, each within
     an interval of that length: sub-Gaussian with the variance proxy v = k (N + B) / (4 levels^2) (Hoeffding's lemma; for
@@ -124,14 +140,23 @@ class BatchedLinUCB(LinUCB):
     Attributes: those of `LinUCB`, and
       batch: B.
       encoding: of a record's statistic; None: it is added up as it is, for the non-private twin.
+      n_silent: users of each batch who do not answer, fewer than B.
     """
 
     batch: int = 1
     encoding: Encoding | None = None
+    n_silent: int = 0
 
     def __post_init__(self) -> None:
         super().__post_init__()
         at_least("batch", self.batch, 1)
+        if not 0 <= self.n_silent < self.batch:
+            raise ValueError(f"n_silent must be at least 0 and below the batch of {self.batch}, got {self.n_silent!r}")
+
+    @property
+    def n_answers(self) -> int:
+        """Users of each batch who answer."""
+        return self.batch - self.n_silent
 
     @property
     def most_updates(self) -> int:
@@ -147,15 +172,17 @@ class BatchedLinUCB(LinUCB):
 
     def absorb(self, sensitive: Sensitive, released: Model, record: Record, ledger: Ledger) -> tuple[Sensitive, Model]:
         """Adds the record's statistic to the batch; after the last user of it releases the sums, and solves for theta."""
-        value = JointGaussian.statistic(*self.contribution(record))
+        value, place = JointGaussian.statistic(*self.contribution(record)), int(released.clock[0]) % self.batch
         if self.encoding is not None:
             value = self.encoding.encode(value, record.user) * record.n_records[:, None]
+        if (place + 1) * self.n_silent // self.batch > place * self.n_silent // self.batch:
+            value = np.zeros_like(value)
         state = self.sums.add(sensitive.sum, value, record.n_records)
         np.add(released.clock, record.n_records, out=released.clock)
         step = int(released.clock[0])
         if step % self.batch == 0:
             state, noisy, _ = self.sums.close(state, ledger)
-            statistic = noisy if self.encoding is None else self.encoding.decode(noisy, step)
+            statistic = noisy if self.encoding is None else self.encoding.decode(noisy, step // self.batch * self.n_answers)
             self._learn(released, statistic, step // self.batch)
         return Sensitive(state), released
 
@@ -164,7 +191,7 @@ class BatchedLinUCB(LinUCB):
         if step == 0 or self.encoding is None:
             return 0.0, 0.0
         d, share = self.n_features, self.failure / (4 * self.most_updates)
-        variance = step * (4 * self.sums.noise_deviation(1) ** 2 + self.batch) / (2 * self.encoding.levels) ** 2
+        variance = step * (4 * self.sums.noise_deviation(1) ** 2 + self.n_answers) / (2 * self.encoding.levels) ** 2
         log = math.log(1 / share)
         matrix = math.sqrt(2 * variance * (d + 1) * math.log(2 * d / share))
         return matrix, math.sqrt(variance * (d + 2 * math.sqrt(d * log) + 2 * log))
@@ -186,10 +213,10 @@ class BatchedLinUCB(LinUCB):
           horizon: numbers of rounds, at most the algorithm's, any shape, which the regret has too, in units of reward.
 
         Raises:
-          ValueError: `beta_scale` is below 1: then nothing is proved.
+          ValueError: `beta_scale` is below 1, or there are dropouts: then nothing is proved.
         """
-        if self.beta_scale < 1:
-            raise ValueError(f"the regret bound holds for a beta_scale of at least 1, got {self.beta_scale!r}")
+        if self.beta_scale < 1 or self.n_silent:
+            raise ValueError(f"the bound needs a beta_scale of at least 1 and no dropouts, got {self.beta_scale!r}")
         rounds, d = np.asarray(horizon, dtype=float), self.n_features
         steps = np.arange(self.most_updates + 1)
         _, least, largest = self.regression.regularizer(steps)
@@ -237,7 +264,7 @@ def batched_lin_ucb(
 def shuffled(twin: BatchedLinUCB, promise: Any, levels: int) -> BatchedLinUCB:
     """The form whose batches leave a shuffler, with as many bits as the promise needs."""
     encoding = Encoding(twin.context_dimension, twin.reward_range.width / 2, levels)
-    bits: ShuffledBits = bits_for(promise, encoding.sensitivity_l2, encoding.most, encoding.n_coordinates, twin.batch)
+    bits: ShuffledBits = bits_for(promise, encoding.sensitivity_l2, encoding.most, encoding.n_coordinates, twin.n_answers)
     return replace(twin, sums=PhaseTotal(PhaseSum(bits)), encoding=encoding)
 
 
@@ -246,12 +273,13 @@ _CHOWDHURY_ZHOU = "Chowdhury and Zhou (2022), Shuffle private linear contextual 
 
 def _batched(settings: Settings) -> BatchedLinUCB:
     twin: BatchedLinUCB = built_by(batched_lin_ucb)(settings)
+    twin = replace(twin, n_silent=int(twin.batch * getattr(settings.problem, "dropout", 0.0)))
     return twin if settings.privacy is None else shuffled(twin, settings.privacy, settings.parameters["levels"])
 
 
 def _bound(settings: Settings, means: FloatArray | None, grid: IntArray) -> RegretBound | None:
     algorithm = _batched(settings)
-    if algorithm.beta_scale < 1:
+    if algorithm.beta_scale < 1 or algorithm.n_silent:
         return None
     _, least, largest = algorithm.shift(algorithm.most_updates)
     return RegretBound(
@@ -279,7 +307,7 @@ _FORMS = (
 )  # fmt: skip
 BATCHED: tuple[Entry, ...] = tuple(
     form.entry(
-        "linucb-batched", "bandits/contextual", _batched, "one user's record (contexts and rewards)",
+        NAME, "bandits/contextual", _batched, "one user's record (contexts and rewards)",
         plays_on=(CONTEXTUAL,), parameters=declared(FAILURE, BETA_SCALE, RIDGE, BATCH, LEVELS), bound=_bound,
         audit_shape=(3, 3), in_audit=_four_batches,
     )

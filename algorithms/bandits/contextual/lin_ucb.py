@@ -30,6 +30,7 @@ from bandana.algorithms.regression.noisy_sums import (
     printed_tree,
     private_sums,
 )
+from bandana.algorithms.regression.norms import Bounded
 from bandana.algorithms.regression.private_ridge import PrivateRidge, Regularizer
 from bandana.privacy_core import ApproxDP, Interval, JointGaussian, Ledger, PrivateSum, TrustModel
 from bandana.privacy_core.checks import failure_of, non_negative, positive, probability
@@ -244,7 +245,7 @@ class LinUCB(DecidesEachRecord):
 
 
 @dataclass(frozen=True)
-class LinUCBSettings:
+class LinUCBSettings(Bounded):
     """Settings that all forms of LinUCB share.
 
     Raises ValueError where one is out of its range; the message names it.
@@ -306,14 +307,6 @@ class LinUCBSettings:
         """
         parts = parts_of(calibration, trust, "as-known" if trust is TrustModel.LOCAL else "printed")
         return self._built(private_sums(promise, trust, parts, self._published, *self._shape))
-
-    @property
-    def _half(self) -> float:
-        return self.reward_range.width / 2
-
-    @property
-    def _failure(self) -> float:
-        return failure_of(self.failure, self.horizon)
 
     @property
     def _shape(self) -> tuple[int, int, float, float]:

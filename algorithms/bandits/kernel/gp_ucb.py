@@ -30,6 +30,7 @@ from bandana.algorithms.regression.noisy_sums import (
     printed_tree,
     private_sums,
 )
+from bandana.algorithms.regression.norms import Bounded
 from bandana.algorithms.rkhs.features import FeatureMap
 from bandana.privacy_core import ApproxDP, Interval, TrustModel
 from bandana.privacy_core.checks import failure_of, one_of, positive
@@ -119,7 +120,7 @@ class GPUCB(LinUCB):
 
 
 @dataclass(frozen=True)
-class GPUCBSettings:
+class GPUCBSettings(Bounded):
     """Settings that all forms of GP-UCB share.
 
     Raises ValueError where one is out of its range; the message names it.
@@ -192,16 +193,8 @@ class GPUCBSettings:
         return self._built(private_sums(promise, trust, calibration, printed, *self._shape))
 
     @property
-    def _half(self) -> float:
-        return self.reward_range.width / 2
-
-    @property
     def _bound(self) -> float:
         return or_else(self._half, self.norm_bound)
-
-    @property
-    def _failure(self) -> float:
-        return failure_of(self.failure, self.horizon)
 
     @property
     def _shape(self) -> tuple[int, int, float, float]:

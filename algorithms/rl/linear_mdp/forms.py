@@ -31,6 +31,7 @@ from scipy.optimize import minimize_scalar
 
 from bandana.algorithms.mdp.models import LinearModel
 from bandana.algorithms.papers.luyo import lsvi_batches, lsvi_pure_batches
+from bandana.algorithms.regression.norms import Bounded
 from bandana.algorithms.regression.private_ridge import regularizer
 from bandana.algorithms.rl.linear_mdp.batched_lsvi import BatchedLSVI
 from bandana.algorithms.rl.linear_mdp.batches import Schedule, determinant, geometric, most_switches, static
@@ -54,7 +55,7 @@ PARTS: Mapping[str, Mapping[str, str]] = {
 
 
 @dataclass(frozen=True)
-class LSVI:
+class LSVI(Bounded):
     """Settings that all forms of batched LSVI-UCB share.
 
     Raises ValueError where one is out of its range; the message names it.
@@ -165,10 +166,6 @@ class LSVI:
     @property
     def _size(self) -> tuple[int, int, int]:
         return self.horizon, self.model.horizon, self.model.dimension
-
-    @property
-    def _failure(self) -> float:
-        return failure_of(self.failure, self.horizon)
 
     @property
     def _caps(self) -> tuple[float, ...]:

@@ -24,6 +24,7 @@ import numpy as np
 from bandana.algorithms.mdp.models import MixtureModel
 from bandana.algorithms.papers.luyo import depth
 from bandana.algorithms.regression.noise_norms import ConstantNorms, GaussianNorms, LaplaceNorms, NoiseNorms
+from bandana.algorithms.regression.norms import Bounded
 from bandana.algorithms.rl.mixture.calibrations import (
     Parts,
     Promise,
@@ -81,7 +82,7 @@ class _Blocks(NamedTuple):
 
 
 @dataclass(frozen=True)
-class VTR:
+class VTR(Bounded):
     """Settings that all forms of UCRL-VTR, or of UCRL-VTR+, share.
 
     Raises ValueError where one is out of its range; the message names it.
@@ -184,10 +185,6 @@ class VTR:
             sums = TreeSum(noise, self.horizon) if is_tree else FactorizedSum(noise, self.horizon)
         is_published = parts["width"] == "printed"
         return self._built(blocks, sums, self._norms(promise, sums, shares, is_published), shares, is_published)
-
-    @property
-    def _failure(self) -> float:
-        return failure_of(self.failure, self.horizon)
 
     def _blocks(self, values: str, weights: str) -> _Blocks:
         targets = (printed_targets if values == "printed" else centered_targets)(self.model)

@@ -30,6 +30,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from bandana.algorithms.papers import tabular_rl
+from bandana.algorithms.regression.norms import Bounded
 from bandana.algorithms.rl.tabular.statistics import Errors, Layout, published, with_visits
 from bandana.algorithms.rl.tabular.ucb_vi import BONUSES, UCBVI
 from bandana.privacy_core import (
@@ -51,11 +52,11 @@ from bandana.privacy_core import (
     TrustModel,
     calibrate,
 )
-from bandana.privacy_core.checks import at_least, failure_of, one_of
+from bandana.privacy_core.checks import at_least, one_of
 
 
 @dataclass(frozen=True)
-class UCBVISettings:
+class UCBVISettings(Bounded):
     """Settings that all forms of UCB-VI share.
 
     Raises ValueError where one is out of its range; the message names it.
@@ -138,10 +139,6 @@ class UCBVISettings:
         closings = self.schedule if is_local else range(1, len(self.schedule) + 1)
         errors = [layout.gaussian_errors(sums.noise_deviation(closing), self._share) for closing in closings]
         return self._built(sums, layout, tuple(errors))
-
-    @property
-    def _failure(self) -> float:
-        return failure_of(self.failure, self.horizon)
 
     @property
     def _share(self) -> float:

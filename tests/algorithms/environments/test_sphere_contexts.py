@@ -108,6 +108,36 @@ def test_fixed_actions_are_those_of_the_replicate():
     assert gaps.mean() == pytest.approx(fresh.uniform_gap, rel=0.1), "on average they cost what fresh ones do"
 
 
+@pytest.mark.parametrize("n", [2, 3, 10])
+def test_what_uniform_play_loses_in_closed_form(n):
+    """In three dimensions a product is uniform (Archimedes), the largest of n is (n - 1) / (n + 1); in one it is a coin."""
+    for theta, expected in (([0.0, 0.5, 0.0], 0.5 * (n - 1) / (n + 1)), ([0.5], 0.5 * (1 - 2.0 ** (1 - n)))):
+        assert SphereContexts(theta, n, 5, np.random.SeedSequence(1)).uniform_gap == pytest.approx(expected)
+
+
+def test_bent_means_rise_and_fall():
+    """Rewards in [0, 1], bend 2: a mean is 1/2 + m - 4 m^2, 0 at m = -1/4 and largest at m = 1/8. 50,000 replicates."""
+    theta, n = np.array([0.15, 0.2]), 50_000
+    link = LinearLink(UNIT, bend=2.0)
+    assert (0.5 + link.shape(np.array([-0.25, 0.125, 0.25]))).tolist() == [0.0, 0.5625, 0.5]
+    env, user = SphereContexts(theta, 2, 5, np.random.SeedSequence(1), link, is_fixed=True), np.zeros(n, dtype=np.int64)
+    x = env.contexts(user)
+    means, products = env.mean_rewards(user, x), x @ theta
+    assert means == pytest.approx(0.5 + products - 4 * products**2, abs=1e-12)
+    assert env.uniform_gaps(n) == pytest.approx(np.abs(means[:, 0] - means[:, 1]) / 2)
+    residuals = env.respond(user, user + 1, user) - means[:, 0]
+    for weights in (np.ones(n), products[:, 0], products[:, 0] ** 2):  # six deviations: false alarm 2e-9
+        assert abs((weights * residuals).sum()) < 6 * math.sqrt((weights**2 * means[:, 0] * (1 - means[:, 0])).sum())
+    fit = (products[:, 0] * (means[:, 0] - 0.5)).sum() / (products[:, 0] ** 2).sum()
+    assert fit == pytest.approx(1.0, abs=0.05), "least squares finds theta all the same"
+    with pytest.raises(ValueError, match="bend is for actions that are fixed"):
+        SphereContexts(theta, 2, 5, np.random.SeedSequence(1), link)
+    with pytest.raises(ValueError, match=r"theta has norm 0\.26; .* at most 0\.25"):
+        SphereContexts([0.26], 2, 5, np.random.SeedSequence(1), link, is_fixed=True)
+    with pytest.raises(ValueError, match="bend must be a finite number of at least 0, got -1"):
+        LinearLink(bend=-1)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -19,6 +19,15 @@ def test_the_river_carries_back_and_pays_where_swimming_is_hard():
     assert river_swim(2, 1).transitions[0, :, 1].tolist() == [[0.4, 0.6], [0.4, 0.6]]
 
 
+def test_the_rivers_small_reward_is_worth_something_where_time_is_short():
+    """Two states, two steps: to swim twice pays 0.6, to drift twice 0.5, and to swim once and go on by the state 0.7."""
+    found = river_swim(2, 2, 0.25)
+    np.testing.assert_allclose(found.best.values[1], [0.25, 1.0])
+    np.testing.assert_allclose(found.best.action_values[0, 0], [0.25 + 0.25, 0.4 * 0.25 + 0.6 * 1.0])
+    assert found.best.action_values[1, 0].tolist() == [0.25, 0.0]
+    assert river_swim(3, 4).rewards[0, 0, 0] == 0.005
+
+
 def test_a_day_in_the_shop_by_hand():
     """Stock 1, order 1 on the first, quiet day: demand 0 to 3 with 0.5, 0.3, 0.15, 0.05."""
     found = inventory(4, 5)
@@ -38,3 +47,6 @@ def test_a_day_in_the_shop_by_hand():
 def test_sizes_out_of_their_range_are_refused(make):
     with pytest.raises(ValueError, match="must be a whole number of at least"):
         make()
+    for reward in (0.0, 1.0):
+        with pytest.raises(ValueError, match="small_reward must lie strictly between 0 and 1"):
+            river_swim(3, 4, reward)

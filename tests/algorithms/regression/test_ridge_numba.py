@@ -200,7 +200,7 @@ def test_answers_have_their_mean_and_stay_in_the_range(is_two_point):
     rng = np.random.default_rng(0)
     contexts = np.broadcast_to(np.array([[0.6, 0.0], [-0.5, 0.5]]), (n, 2, 2))
     actions, out = np.tile([0, 1], n // 2), np.empty(n)
-    ridge_numba.linear_answers(np.array([0.5, 0.2]), contexts, actions, rng.random(n), 0.5, 0.0, 1.0, is_two_point, out)
+    ridge_numba.linear_answers(np.array([0.5, 0.2]), contexts, actions, rng.random(n), 0.5, 0.0, 0.0, 1.0, is_two_point, out)
     assert out.min() >= 0
     assert out.max() <= 1
     for action, mean in ((0, 0.8), (1, 0.35)):

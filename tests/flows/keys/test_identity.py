@@ -302,7 +302,7 @@ NOT_IN_KEYS = {
     "bandana.flows.plan.keys": "makes keys and seeds: what they are made of stands in the key by value",
     "bandana.flows.cells.play": "stores",
     "bandana.flows.spec.spec:Spec.setting": "asks: what it asks for stands in the key by value",
-    "bandana.flows.problems.linear:PeopleFields._as_before": "makes keys: what it returns stands in them by value",
+    "bandana.flows.problems.environment:EnvironmentFields._as_before": "makes keys: what it returns stands in them by value",
     "bandana.flows.annex": "finds the keeper of budget books",
     "bandana.flows.cells.charging": "finds the keeper of budget books",
     "bandana.flows.annexes.books.keeper": "charges the budget book",

@@ -13,7 +13,7 @@ from bandana.algorithms.observers import ContextualRegretCurve, RegretCurve
 from bandana.algorithms.run import run
 from bandana.flows.cells.play import benchmark_block
 from bandana.flows.folder.store import Store
-from bandana.flows.plan.plan import cells_of
+from bandana.flows.plan.plan import Plan, cells_of
 from bandana.flows.problems.kinds import environment_of, environments_of
 from bandana.flows.spec.spec import parse_spec
 from bandana.flows.texts.mistakes import SpecError
@@ -141,6 +141,38 @@ def test_a_drawn_parameter_has_the_norm_that_is_asked_for():
         assert np.linalg.norm(lines.arms.theta) == pytest.approx(signal)
         sphere = built(SPHERE | {"signal": signal, "low": 0.0, "high": 4.0})
         assert np.linalg.norm(sphere.stream(seed(0)).theta) == pytest.approx(2 * signal)
+
+
+def test_no_bound_of_linear_means_is_shown_where_means_bend():
+    bent = built(FIXED | {"bend": 1, "signal": 0.6})
+    assert (bent.is_drawn, bent.bounds_everyone, built(FIXED).is_drawn) == (False, False, True)
+    assert "m - 1 m^2 / h" not in built(FIXED).describe()["description"]
+    assert "plus m = <theta, vector> - 1 m^2 / h" in bent.describe()["description"]
+    assert not {"bend", "dropout"} & built(FIXED).facts().keys(), "seeds of results that were there before stay"
+    assert bent.facts()["bend"] == 1
+    for environment, message in (
+        (SPHERE | {"bend": 1, "signal": 0.1}, "bend is for actions that all users share"),
+        (FIXED | {"bend": 1}, r"theta has norm 0\.8; .* at most 0\.618"),
+        (FIXED | {"theta": [1.0, 0.1, 0.0]}, r"theta has norm 1\.00499; .* at most 1"),
+    ):
+        with pytest.raises(SpecError, match=message):
+            spec_of(environment)
+
+
+def test_only_the_algorithm_that_knows_of_dropouts_plays_where_there_are_any():
+    private = {"all": "private", "mu": 1, "calibrations": "tight", "only": ["linucb-batched"]}
+    some = spec_of(FIXED | {"dropout": 0.5}, algorithms=[{"all": "non-private", "only": ["linucb-batched"]}, private])
+    assert environments_of(some)[0].problem(60).dropout == 0.5
+    assert "a share of 0.5 of users, evenly spaced, does not answer" in environments_of(some)[0].describe()["description"]
+    cells = Plan.of(some).played
+    assert {cell.entry.name for cell in cells} == {"linucb-batched", "uniform play"}, "greedy would learn from the silent"
+    for cell in cells:
+        if cell.entry.name == "linucb-batched":
+            assert cell.algorithm().n_silent == cell.algorithm().batch // 2
+            assert cell.regret_bound(np.array([60])) is None
+    assert cells_of(spec_of(FIXED, algorithms=[private]))[0].algorithm().n_silent == 0
+    with pytest.raises(SpecError, match="dropout: linucb does not know who answers"):
+        cells_of(spec_of(FIXED | {"dropout": 0.5}, algorithms=[{"algorithm": "linucb", "model": "none"}]))
 
 
 def test_means_are_the_middle_plus_half_the_width_times_the_product():

@@ -1,4 +1,4 @@
-"""Gaussian, beta and drifting arms: their means, and regret against the best arm of each round."""
+"""Gaussian, beta, Pareto and drifting arms: their means, and regret against the best arm of each round."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ import yaml
 from scipy import integrate, stats
 from small_spec import SMALL
 
-from bandana.algorithms.environments.real_arms import BetaArms, DriftingArms, GaussianArms, clipped_mean, path_of
+from bandana.algorithms.environments.real_arms import BetaArms, DriftingArms, GaussianArms, ParetoArms, clipped_mean, path_of
 from bandana.algorithms.observers import DriftingRegretCurve, log_grid
 from bandana.algorithms.protocol import Record
 from bandana.flows.cells.play import benchmark_block
@@ -21,6 +21,7 @@ from bandana.privacy_core import Interval
 UNIT = Interval(0.0, 1.0)
 GAUSSIAN = {"kind": "gaussian", "means": [0.6, 0.4], "deviation": 0.3}
 BETA = {"kind": "beta", "means": [0.6, 0.4]}
+PARETO = {"kind": "pareto", "means": [0.3, 0.1]}
 DRIFTING = {"kind": "drifting", "means": [[0.9, 0.1], [0.1, 0.9]], "change": "abrupt"}
 
 
@@ -38,9 +39,10 @@ def test_the_mean_of_a_clipped_normal_is_its_integral():
     [
         lambda n, seed: GaussianArms([0.9, 0.2], 0.4, UNIT, n, seed),
         lambda n, seed: BetaArms([0.9, 0.2], 2.0, n, seed),
+        lambda n, seed: ParetoArms([0.9, 0.2], 1.2, n, seed),
         lambda n, seed: DriftingArms(np.tile([0.9, 0.2], (n, 1)), seed),
     ],
-    ids=["gaussian", "beta", "drifting"],
+    ids=["gaussian", "beta", "pareto", "drifting"],
 )
 def test_sums_of_phases_have_the_mean_that_regret_is_counted_with(arms):
     """20,000 rewards of each arm in [0, 1]: by Hoeffding an average is off by 0.02 with probability below 2.3e-7."""
@@ -74,7 +76,25 @@ def test_drifting_regret_is_the_same_in_phases_and_round_by_round():
     np.testing.assert_array_equal(phases.curve, slowly.curve)
 
 
-@pytest.mark.parametrize("environment", [GAUSSIAN, BETA, DRIFTING], ids=lambda each: each["kind"])
+def test_pareto_rewards_by_hand():
+    """At tail 2 a scale s has the mean 2 s - s^2, so 0.36 has s = 0.2: P(X > x) = 0.04 / x^2, and 0.04 of all become 1.
+
+    20,000 rewards: by Hoeffding a share is off by 0.02 with probability below 2.3e-7.
+    """
+    n = 20_000
+    arms = ParetoArms([0.36, 0.19], 2.0, n, np.random.SeedSequence(4))
+    rewards = arms.drawn(np.arange(n), np.zeros(n, dtype=int))
+    assert rewards.min() == pytest.approx(0.2, rel=1e-3)
+    assert rewards.max() == 1.0
+    for level, share in ((0.25, 0.64), (0.4, 0.25), (0.8, 0.0625), (1 - 1e-9, 0.04)):
+        assert (rewards > level).mean() == pytest.approx(share, abs=0.02)
+    assert arms.drawn(np.arange(n), np.ones(n, dtype=int)).min() == pytest.approx(0.1, rel=1e-3)
+    for wrong in (1.0, 0.5, np.inf):
+        with pytest.raises(ValueError, match="tail must be a finite number above 1"):
+            ParetoArms([0.5, 0.4], wrong, n, np.random.SeedSequence(4))
+
+
+@pytest.mark.parametrize("environment", [GAUSSIAN, BETA, PARETO, DRIFTING], ids=lambda each: each["kind"])
 def test_each_kind_is_played_and_audited(write_spec, tmp_path, environment):
     spec = load_spec(write_spec(environment=environment))
     for cell in cells_of(spec):
@@ -104,6 +124,8 @@ def test_reference_rows_follow_the_drift(write_spec):
         (GAUSSIAN | {"low": 1.0}, "low must be below high"),
         (GAUSSIAN | {"deviation": 0}, "greater than 0"),
         (BETA | {"means": [0.5, 1.0]}, "less than 1"),
+        (PARETO | {"means": [0.5, 0.0]}, "greater than 0"),
+        (PARETO | {"tail": 1}, "greater than 1"),
         (DRIFTING | {"means": [[0.9, 0.1], [0.1, 0.9, 0.5]]}, r"means\[1\]: has 3 arms where the first time has 2"),
         (DRIFTING | {"means": [[0.9]]}, "at least 2"),
     ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -115,6 +116,55 @@ def test_a_record_pays_for_one_batch():
     epsilon = accounted_as(Quantity("epsilon", PROMISE.delta), tuple(ledger.worst_record().items()))
     assert 0.95 * PROMISE.epsilon < epsilon <= PROMISE.epsilon
     assert ledger.curve().trust is TrustModel.SHUFFLE
+
+
+def dropouts(stream, batch, n_silent):
+    """The form whose bits are made for those who answer, and the transcript of a run of it."""
+    twin = replace(batched_lin_ucb(4, 2, stream.n_users, UNIT, batch=batch), n_silent=n_silent)
+    algorithm, ledger = shuffled(twin, PROMISE, 16), OwnNoiseLedger([1])
+    ledger.trust = TrustModel.SHUFFLE
+    return algorithm, ledger
+
+
+def test_bits_of_those_who_answer_hide_a_record_and_those_of_the_silent_do_not_count():
+    """With bits for the whole batch, those who answer add too few: their claim is false."""
+    stream, _ = table(40, 1)
+    algorithm, ledger = dropouts(stream, 20, 5)
+    assert algorithm.sums.mechanism.n_bits % algorithm.n_answers == 0 == algorithm.n_answers - 15
+    run(algorithm, stream, ledger)
+    epsilon = accounted_as(Quantity("epsilon", PROMISE.delta), tuple(ledger.worst_record().items()))
+    assert 0.95 * PROMISE.epsilon < epsilon <= PROMISE.epsilon
+    for_all = built(40, 20).sums.mechanism
+    too_few = replace(for_all, n_bits=for_all.n_bits // 20 * 15)
+    assert accounted_as(Quantity("epsilon", PROMISE.delta), ((too_few.event, 1),)) > 1.1 * PROMISE.epsilon
+
+
+def test_silent_users_leave_no_trace():
+    """Two of ten, the fifth and the tenth: the twin's sums are those of the others; in whole numbers of ones, too."""
+    stream, _ = table(20, 2)
+    twin = replace(batched_lin_ucb(4, 2, 20, UNIT, batch=10), n_silent=2)
+    answers = [t for t in range(20) if t % 10 not in (4, 9)]
+    log, ledger = ActionLog(), LiveLedger(1, ReproducibleNoise(np.random.SeedSequence(1)), keeps_transcript=True)
+    run(twin, stream, ledger, observers=[log])
+    expected = np.zeros((2, 3))
+    for t in answers[:8]:
+        a = int(log.actions[t][0])
+        x, y = stream.features[t, a], stream.rewards[t, a] - 0.5
+        expected += np.outer(x, [*x, y])
+    np.testing.assert_allclose(ledger.transcript[0].output[0], expected, atol=1e-12)
+    changed = stream.rewards.copy()
+    changed[[4, 9, 14, 19]] = 1 - changed[[4, 9, 14, 19]]
+    outputs = []
+    for rewards in (stream.rewards, changed):
+        algorithm, _ = dropouts(stream, 10, 2)
+        own = LiveLedger(1, ReproducibleNoise(np.random.SeedSequence(1)), keeps_transcript=True)
+        run(algorithm, ContextTable(stream.features, rewards, UNIT), own)
+        outputs.append([release.output for release in own.transcript])
+    assert all(np.array_equal(*pair) for pair in zip(*outputs, strict=True))
+    with pytest.raises(ValueError, match="no dropouts"):
+        twin.regret_bound(20)
+    with pytest.raises(ValueError, match="n_silent must be at least 0 and below the batch of 10, got 10"):
+        replace(twin, n_silent=10)
 
 
 def test_a_last_batch_that_is_not_full_is_not_released():
