@@ -14,6 +14,7 @@ from pkgutil import resolve_name
 from typing import Any
 
 NAMES = (
+    "publication",
     "leaderboard",
     "anything",
     "compliance",
@@ -40,6 +41,7 @@ class Annex:
         `reports`, functions of (place of a spec, data folder) that write what `bandana report --NAME` names, and return a
         JSON object and lines;
         `audits`, functions of (subject, options, limits, how) that audit what is neither a spec nor the catalog;
+        `results`, functions of (result, ...) that plot it and export it;
         `names`, what `import bandana` offers beside the core's names.
       pages: files outside its folders that go with it, such as pages of the documentation.
     """

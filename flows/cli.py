@@ -42,7 +42,6 @@ _COMMANDS: tuple[Callable[..., None], ...] = (
     lookup.schema,
     audits.audit,
     reports.report,
-    reports.export,
     baseline.baseline,
     pages.ui,
     lookup.list_,

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import binomtest
+from scipy.stats import binomtest, ttest_1samp
 from scipy.stats import t as student
 
 FloatArray = NDArray[np.float64]
@@ -66,6 +66,59 @@ def paired_interval(values: ArrayLike, others: ArrayLike) -> Mean:
       others: (n,), replication i in the environment of replication i.
     """
     return mean_interval(np.asarray(values, dtype=float) - np.asarray(others, dtype=float))
+
+
+def simultaneous_intervals(differences: ArrayLike) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Intervals of m mean differences that hold all together with 95 %, and the p-values of Holm's method.
+
+    Each is Student's at the level 1 - 0.05 / m. The probability that a given one misses its mean is then 0.05 / m, and that
+    any of the m does is at most their sum, 0.05 (Bonferroni), however the differences depend on each other; cells on common
+    random numbers do. Exact for normal differences. Bootstrap percentiles are not used: 2000 resamples have no such tails.
+
+    Args:
+      differences: (m, n_reps), paired by replication.
+
+    Returns:
+      Lower ends, upper ends, and two-sided p-values of the hypotheses that a mean is 0, adjusted by `holm`, (m,) each. One
+      replication has no interval: NaN.
+    """
+    rows = np.asarray(differences, dtype=float)
+    (m, n), mean = rows.shape, rows.mean(axis=1)
+    error = np.where(np.ptp(rows, axis=1) > 0, rows.std(axis=1, ddof=min(1, n - 1)), 0.0) / math.sqrt(n)
+    half = student.ppf(1 - (1 - LEVEL) / (2 * m), n - 1) * error if n > 1 else np.full(m, np.nan)
+    return mean - half, mean + half, holm(np.minimum(1.0, 2 * np.minimum(p_values(rows), p_values(-rows))))
+
+
+def holm(chances: ArrayLike) -> FloatArray:
+    """P-values adjusted for (m,) tests together, by Holm's method (1979).
+
+    The i-th smallest is multiplied by m - i + 1, and none is below a smaller one's. Rejecting where the result is at most
+    0.05 rejects any true hypothesis with probability at most 0.05, however the tests depend on each other.
+    """
+    order = np.argsort(chances, kind="stable")
+    adjusted = np.empty(len(order))
+    steps = np.asarray(chances, dtype=float)[order] * np.arange(len(order), 0, -1)
+    adjusted[order] = np.minimum(1.0, np.maximum.accumulate(steps))
+    return adjusted
+
+
+def p_values(differences: FloatArray) -> FloatArray:
+    """P-values of the one-sided t-tests that the mean of the differences is not below 0.
+
+    One replication shows nothing: 1. Differences that are equal in all replications have no spread and are taken as they are.
+
+    Args:
+      differences: (..., n_reps), of paired replications.
+
+    Returns:
+      (...).
+    """
+    if differences.shape[-1] < 2:
+        return np.ones(differences.shape[:-1])
+    chances = np.array(np.where(differences[..., 0] < 0, 0.0, 1.0))
+    has_spread = np.ptp(differences, axis=-1) > 0
+    chances[has_spread] = ttest_1samp(differences[has_spread], 0.0, axis=-1, alternative="less").pvalue
+    return chances
 
 
 def share_interval(count: int, n: int) -> Mean:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations, product
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from bandana.audits.documents.audit import AuditEntry
 from bandana.audits.reporting.intervals import caution, paired_interval
+from bandana.flows.annex import plugged
 from bandana.flows.api import tables
 from bandana.flows.cells.audits import audit_entry, stored_audit
 from bandana.flows.cells.play import is_played
@@ -24,6 +26,7 @@ from bandana.flows.texts.mistakes import SpecError, unknown
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
@@ -86,7 +89,7 @@ class Result:
         """Names of all cells, in order."""
         return list(self._cells)
 
-    def frame(self) -> pd.DataFrame:
+    def frame(self, *, cells: Sequence[str] | None = None, sort: str | None = None) -> pd.DataFrame:
         """A row for each cell; regrets are final ones, in units of reward.
 
         Columns: `cell`, `environment`, `algorithm`, `calibration`, `privacy_model`, `guarantee`, `role` (algorithm, twin or
@@ -97,15 +100,31 @@ class Result:
         `bandana.flows.results.decisions`);
         `mu_claimed`, `mu_accounted`, `mu_measured`, the same three of `epsilon` at `delta`, and `verdict`. What was not
         audited, is not private, or is withheld, since it is regret on private data, is missing.
+
+        Args:
+          cells: names of the cells, in order; None: all.
+          sort: column to sort by, with a minus before it for the largest first; None: the order of `cells`.
+
+        Raises:
+          SpecError: an unknown cell or column.
         """
-        return tables.frame(self.cells, self._summaries, self._audits)
+        table = tables.frame(self.cells, self._summaries, self._audits)
+        for name in cells or ():
+            self._cell(name)
+        if cells is not None:
+            table = table.set_index("cell", drop=False).loc[list(cells)].reset_index(drop=True)
+        if sort is None:
+            return table
+        if (column := sort.removeprefix("-")) not in table:
+            raise SpecError(unknown("column", column, list(table), "`frame().columns`"))
+        return table.sort_values(column, ascending=not sort.startswith("-"), kind="stable", ignore_index=True)
 
     def curves(self, *, replicates: bool = False) -> pd.DataFrame:
         """Regret over rounds: a row for each cell and round of a logarithmic grid.
 
-        Columns: `cell`, `environment`, `role`, `round`, `regret` with its 95 % interval `low` and `high`, and `mu_spent`.
-        With `replicates`, a row for each replication: `cell`, `environment`, `role`, `replication`, `round` and `regret`.
-        Regret that is withheld is missing, and has no rows with `replicates`.
+        Columns: `cell`, `environment`, `role`, `round`, `regret` with its 95 % interval `regret_low` and `regret_high`, and
+        `mu_spent`. With `replicates`, a row for each replication: `cell`, `environment`, `role`, `replication`, `round` and
+        `regret`. Regret that is withheld is missing, and has no rows with `replicates`.
         """
         cells = self.cells
         return tables.replicates(cells, self._store) if replicates else tables.curves(cells, self._summaries)
@@ -130,56 +149,75 @@ class Result:
         mean, low, high = (float(value) for value in paired_interval(*finals))
         return Difference(a, b, mean, low, high, len(finals[0]), caution(finals[0] - finals[1]))
 
-    def comparisons(self) -> pd.DataFrame:
-        """Every paired comparison that a report shows: with noise and without, calibrations, algorithms and reference rows.
+    def comparisons(self, mine: str | None = None, *, cells: Sequence[str] | None = None) -> pd.DataFrame:
+        """Paired differences of final regrets, `cell` minus `other`: without arguments those that a report shows.
 
-        Columns: `kind` (noise, calibration or reference), `cell`, `other`, `mean`, `low`, `high`.
+        Columns: `kind` (noise, calibration or reference as in a report, else pair), `cell`, `other`, `difference` with its
+        own 95 % interval `difference_low` and `difference_high`; `simultaneous_low` and `simultaneous_high`, which hold for
+        all rows of the table together with 95 %; `p_value`, adjusted by Holm's method for all rows; and `caution`.
+        See `bandana.audits.reporting.intervals.simultaneous_intervals`.
+
+        Args:
+          mine: a cell, compared with each of `cells`.
+          cells: names of cells; without `mine` each pair of them is compared. None with `mine`: all. Only cells on one
+            environment are compared.
+
+        Raises:
+          SpecError: an unknown cell.
         """
-        import pandas as pd
-
-        shown = {
-            name: self._summaries[name]["finals"] for name, cell in self._cells.items() if cell.environment.shows("regret")
-        }
-        pairs = comparisons.comparisons(self.cells, shown)
-        return pd.DataFrame(pairs, columns=["kind", "cell", "other", "mean", "low", "high"])
+        if mine is None and cells is None:
+            return tables.comparisons(comparisons.pairs_of(self.cells), self._summaries)
+        chosen = [self._cell(name) for name in (self.names if cells is None else cells)]
+        pairs = combinations(chosen, 2) if mine is None else product([self._cell(mine)], chosen)
+        paired = [("pair", a, b) for a, b in pairs if a is not b and a.environment.label == b.environment.label]
+        return tables.comparisons(paired, self._summaries)
 
     def plot(
         self,
         path: str | Path | None = None,
         *,
+        x: Literal["round", "mu", "epsilon"] = "round",
         cells: Sequence[str] | None = None,
         labels: Mapping[str, str] | None = None,
+        sort: str | None = None,
+        band: Literal["interval", "quantiles"] = "interval",
+        lower_bound: bool = False,
+        ax: Axes | None = None,
         scale: Literal["linear", "log"] = "linear",
         width: float = 3.4,
         height: float = 2.2,
+        columns: int = 1,
     ) -> Figure:
-        """Draws regret over rounds of all cells with their intervals, one panel for each environment.
+        """Draws regret over rounds, or final regret against privacy, one panel for each environment.
 
         Lines differ in marker and dash as well as in color, for print in gray. Twins are thin, reference rows are dashed;
         on linear axes, what exceeds every listed algorithm by far leaves the panel.
 
         Args:
           path: where to save it; its ending says how: .pdf, .svg, .png or .pgf. None: nowhere.
-          cells: names of the cells to draw; None: all.
+          x: `round`; or the claim, as `mu` or as `epsilon` at the audit's delta. Then a line joins cells that differ in
+            their level alone, under the label of the first that has one, and what is not private is level.
+          cells: names of the cells to draw, in the order of the legend; None: all.
           labels: cell's name -> its name in the legend.
-          scale: both axes linear, or both logarithmic.
+          sort: column of `frame` that orders the legend, with a minus before it for the largest first.
+          band: mean with its 95 % interval, or median with the 10 % and 90 % quantiles over replications.
+          lower_bound: whether to draw the least regret of any algorithm with a cell's claim, dotted, where it is known.
+          ax: Matplotlib axes to draw on, of a figure and a legend of your own; for one environment.
+          scale: of regret, and of rounds; claims are always logarithmic.
           width: of the figure, in inches; a column is about 3.4 wide, a page of one column 5.5.
           height: of one panel, in inches, legend excluded.
+          columns: panels side by side.
 
         Returns:
           The Matplotlib figure, to be shown or changed further.
 
         Raises:
-          SpecError: an unknown cell, scale or ending; nothing to draw, since all regret is withheld.
+          SpecError: an unknown cell, column, scale or ending; nothing to draw, since all regret is withheld.
         """
-        from bandana.flows.api import figure
-
-        chosen = [self._cell(name) for name in (cells if cells is not None else self._cells)]
-        for name in labels or {}:
-            self._cell(name)
-        drawn = figure.draw(chosen, self._summaries, dict(labels or {}), scale=scale, width=width, height=height)
-        if path is not None:
-            figure.save(drawn, Path(path))
+        drawn: Figure = _added("plot")(
+            self, path, x=x, cells=cells, labels=labels, sort=sort, band=band, lower_bound=lower_bound, ax=ax, scale=scale,
+            width=width, height=height, columns=columns,
+        )  # fmt: skip
         return drawn
 
     def report(self, path: str | Path) -> list[Path]:
@@ -193,23 +231,31 @@ class Result:
         return write(self._plan, assemble(self._plan, self._text, self._store), Path(path))
 
     def export(
-        self, folder: str | Path, *kinds: str, scale: Literal["linear", "log"] = "linear", width: float = 3.4
+        self,
+        folder: str | Path,
+        *kinds: str,
+        cells: Sequence[str] | None = None,
+        labels: Mapping[str, str] | None = None,
+        sort: str | None = None,
+        **look: object,
     ) -> list[Path]:
         """Writes the suite for other programs and papers, as `bandana export` does, and returns the files.
 
         Args:
           folder: where to.
           kinds: `csv` and `parquet` (cells, curves, comparisons; Parquet also every replication), `latex` (a table with the
-            rules of `booktabs`), `figure` (PDF, PGF, SVG); none means all.
-          scale: of the figure, see `plot`.
-          width: of the figure, in inches.
+            rules of `booktabs`, whose footnotes say which intervals may be too short), `figure` (PDF, PGF, SVG); none means
+            all.
+          cells: names of the cells, in order; None: all.
+          labels: cell's name -> its name in the LaTeX table and the figure; `cell_label` and `other_label` in other tables.
+          sort: column of `frame` to sort cells by, with a minus before it for the largest first.
+          look: other arguments of `plot`, for the figure.
 
         Raises:
-          SpecError: an unknown kind, or Parquet without pyarrow.
+          SpecError: an unknown kind, cell or column, or Parquet without pyarrow.
         """
-        from bandana.flows.api.export import export
-
-        return export(self, Path(folder), kinds, scale=scale, width=width)
+        written: list[Path] = _added("export")(self, Path(folder), kinds, cells=cells, labels=labels, sort=sort, **look)
+        return written
 
     def check_whole(self) -> None:
         """Checks that every block of every cell is in the data folder.
@@ -241,3 +287,10 @@ class Result:
         if name in self._cells:
             return self._cells[name]
         raise SpecError(unknown("cell", name, list(self._cells), "`names`"))
+
+
+def _added(name: str) -> Callable[..., Any]:
+    """A function that an annex adds to results."""
+    if (function := plugged("results").get(name)) is None:
+        raise SpecError(f"{name}: is of an annex that this installation does not have")
+    return cast("Callable[..., Any]", function)

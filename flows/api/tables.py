@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
 
 from bandana.algorithms.environments.off_policy import DR, IPS, SNIPS
 from bandana.audits.documents.audit import AuditEntry
-from bandana.audits.reporting.intervals import caution, quantiles
+from bandana.audits.reporting.intervals import caution, mean_interval, quantiles, simultaneous_intervals
 from bandana.flows.cells.play import benchmark_block
 from bandana.flows.folder.store import Store
 from bandana.flows.plan.cells import Cell
@@ -20,6 +20,8 @@ from bandana.flows.tracking.metrics import PRIVACY, numbers_of
 
 _ESTIMATES = (IPS, SNIPS, DR)
 _REGRET = ("regret", "regret_low", "regret_high", "regret_q10", "regret_q50", "regret_q90", "caution")
+_COMPARISON = ("kind", "cell", "other", "difference", "difference_low", "difference_high", "simultaneous_low",
+               "simultaneous_high", "p_value", "caution")  # fmt: skip
 _PRIVACY = tuple(f"{quantity}_{name}" for quantity in ("mu", "epsilon") for name in ("claimed", "accounted", "measured"))
 _ENDS = {"": "value", "_low": "low", "_high": "high"}
 """Ending of the column of an estimate -> its name among the values of a summary."""
@@ -63,11 +65,21 @@ def curves(cells: Sequence[Cell], summaries: Mapping[str, Summary]) -> pd.DataFr
     parts = []
     for cell in cells:
         summary, is_shown = summaries[cell.name], cell.environment.shows("regret")
-        regret = {"regret": summary["mean"], "low": summary["low"], "high": summary["high"]}
-        shown = {name: values if is_shown else np.nan for name, values in regret.items()}
+        shown = {name: summary[end] if is_shown else np.nan for name, end in zip(_REGRET, CURVES, strict=False)}
         spent = summary["mu_spent"] if cell.is_private else np.nan
         parts.append(pd.DataFrame({**_about(cell), "round": summary["grid"], **shown, "mu_spent": spent}))
     return pd.concat(parts, ignore_index=True)
+
+
+def comparisons(pairs: Iterable[tuple[str, Cell, Cell]], summaries: Mapping[str, Summary]) -> pd.DataFrame:
+    """A row for each pair of cells whose regret is shown, see `Result.comparisons`."""
+    shown = [pair for pair in pairs if pair[1].environment.shows("regret") and pair[2].environment.shows("regret")]
+    differences = [summaries[cell.name]["finals"] - summaries[other.name]["finals"] for _, cell, other in shown]
+    rows: list[list[object]] = []
+    together = zip(*simultaneous_intervals(differences), strict=True) if shown else ()
+    for (kind, cell, other), values, each in zip(shown, differences, together, strict=True):
+        rows.append([kind, cell.name, other.name, *map(float, mean_interval(values)), *map(float, each), caution(values)])
+    return pd.DataFrame(rows, columns=[*_COMPARISON])
 
 
 def replicates(cells: Sequence[Cell], store: Store) -> pd.DataFrame:

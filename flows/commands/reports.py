@@ -1,10 +1,10 @@
-"""Commands on what is finished: report and export."""
+"""The command report."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
@@ -82,35 +82,3 @@ def _last_spec(folder: DataFolder) -> Path:
 
         raise SpecError(f"there is no suite in {folder.root} yet; name a spec, or run one first")
     return max(existing, key=lambda path: path.stat().st_mtime)
-
-
-def export(
-    suite: Annotated[
-        str, typer.Argument(help="A finished suite of the data folder, by name or by its spec.", show_default=False)
-    ],
-    csv: Annotated[bool, typer.Option("--csv", help="Cells, curves and comparisons as CSV.")] = False,
-    parquet: Annotated[bool, typer.Option("--parquet", help="The same, and every replication, as Parquet.")] = False,
-    latex: Annotated[bool, typer.Option("--latex", help="A table for papers, with the rules of booktabs.")] = False,
-    figure: Annotated[bool, typer.Option("--figure", help="Regret of all cells in one figure: PDF, PGF and SVG.")] = False,
-    scale: Annotated[Literal["linear", "log"], typer.Option(help="Axes of the figure.")] = "linear",
-    width: Annotated[float, typer.Option(help="Width of the figure, in inches.")] = 3.4,
-    out: Annotated[
-        Path | None,
-        typer.Option(help="Folder to write to; the default is `export` in the suite's folder.", show_default=False),
-    ] = None,
-    data: Data = None,
-    debug: Debug = False,
-) -> None:
-    """Write a finished suite for other programs and papers; without a format, in all of them."""
-    with failures(debug):
-        from bandana.flows.api import export as formats
-        from bandana.flows.api.run import load
-        from bandana.flows.spec.spec import load_spec
-
-        wanted = {"csv": csv, "parquet": parquet, "latex": latex, "figure": figure}
-        kinds = [kind for kind, is_asked in wanted.items() if is_asked]
-        name = load_spec(Path(suite)).name if Path(suite).suffix in (".yaml", ".yml") else suite
-        result = load(name, data=data)
-        folder = out or result.folder.suite(name) / "export"
-        for path in formats.export(result, folder, kinds, scale=scale, width=width):
-            typer.echo(str(path))

@@ -27,7 +27,7 @@ def comparisons(cells: Sequence[Cell], finals: Mapping[str, np.ndarray]) -> list
       `cell` minus `other`, names of two cells, with the 95 % interval of the mean difference, and the `kind`.
     """
     pairs: list[PairedDifference] = []
-    for kind, cell, other in _pairs(cells):
+    for kind, cell, other in pairs_of(cells):
         if cell.name in finals and other.name in finals:
             mean, low, high = (float(end) for end in paired_interval(finals[cell.name], finals[other.name]))
             pairs.append({"kind": kind, "cell": cell.name, "other": other.name, "mean": mean, "low": low, "high": high})
@@ -41,7 +41,8 @@ def twin_of(cell: Cell, cells: Sequence[Cell]) -> Cell | None:
     return next((twin for twin in twins if (_question(twin), twin.settings.calibration) == wanted), None)
 
 
-def _pairs(cells: Sequence[Cell]) -> Iterator[tuple[Kind, Cell, Cell]]:
+def pairs_of(cells: Sequence[Cell]) -> Iterator[tuple[Kind, Cell, Cell]]:
+    """The pairs that a report compares, with the meaning of their difference."""
     references = [cell for cell in cells if cell.role is Role.REFERENCE]
     own = [cell for cell in cells if cell.role is Role.ALGORITHM]
     for cell in own:

@@ -23,10 +23,10 @@ from itertools import permutations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from scipy.stats import ttest_1samp
 
 from bandana.algorithms.protocol import BoolArray, FloatArray
 from bandana.audits.documents.fields import present
+from bandana.audits.reporting.intervals import holm, p_values
 from bandana.flows.annexes.leaderboard.page import family_of
 from bandana.flows.problems.environment import CONSTANT, UNIFORM
 
@@ -97,29 +97,7 @@ def paired(ours: FloatArray, theirs: FloatArray) -> FloatArray:
 def _are_shown_to_be_worse(losses: Sequence[FloatArray]) -> BoolArray:
     """(k,) true for each of k rows of (n_reps,) that is worse than another one, by Holm's method over all ordered pairs."""
     pairs = np.array(list(permutations(range(len(losses)), 2)), dtype=int).reshape(-1, 2)
-    chances = np.array([float(p_values(paired(losses[better], losses[worse]))) for better, worse in pairs])
-    order = np.argsort(chances, kind="stable")
-    is_rejected = np.cumprod(chances[order] <= FAILURE / np.arange(len(pairs), 0, -1)).astype(bool)
+    chances = holm([float(p_values(paired(losses[better], losses[worse]))) for better, worse in pairs])
     is_worse = np.zeros(len(losses), dtype=bool)
-    is_worse[pairs[order[is_rejected], 1]] = True
+    is_worse[pairs[chances <= FAILURE, 1]] = True
     return is_worse
-
-
-def p_values(differences: FloatArray) -> FloatArray:
-    """P-values of the one-sided t-tests that the mean of the differences is not below 0.
-
-    Of one replication nothing is shown: 1. Differences that are equal in all replications have no spread: they are taken
-    as they stand.
-
-    Args:
-      differences: (..., n_reps), of paired replications.
-
-    Returns:
-      (...).
-    """
-    if differences.shape[-1] < 2:
-        return np.ones(differences.shape[:-1])
-    chances = np.array(np.where(differences[..., 0] < 0, 0.0, 1.0))
-    has_spread = np.ptp(differences, axis=-1) > 0
-    chances[has_spread] = ttest_1samp(differences[has_spread], 0.0, axis=-1, alternative="less").pvalue
-    return chances

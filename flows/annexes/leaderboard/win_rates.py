@@ -25,7 +25,8 @@ from typing import TYPE_CHECKING
 from scipy.stats import binomtest
 
 from bandana.algorithms.protocol import FloatArray
-from bandana.flows.annexes.leaderboard.contest import FAILURE, UNLEARNED, contest, p_values, paired, within
+from bandana.audits.reporting.intervals import p_values
+from bandana.flows.annexes.leaderboard.contest import FAILURE, UNLEARNED, contest, paired, within
 from bandana.flows.annexes.leaderboard.measures import measured
 from bandana.flows.annexes.leaderboard.page import family_of
 from bandana.flows.results.summaries import summarize_cell

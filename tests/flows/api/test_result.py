@@ -1,14 +1,12 @@
-"""The numbers of a result: tables, paired differences and the figure."""
+"""The numbers of a result: tables and paired differences."""
 
 import numpy as np
 import pytest
 
 import bandana
 from bandana.audits.reporting.intervals import mean_interval, paired_interval
-from bandana.flows.api.latex import escaped
 
 PRIVATE, TWIN = "adar-ucb tight eps=1", "adar-ucb tight eps=1 without noise"
-ENDINGS = ("pdf", "svg", "png", "pgf")
 
 
 def test_a_row_for_each_cell(result):
@@ -38,7 +36,7 @@ def test_curves_are_the_means_of_their_replicates(result):
         assert len(played) == 6
         assert list(played.columns) == list(grid["round"])
         mean, low, high = mean_interval(played.to_numpy())
-        for name, values in (("regret", mean), ("low", low), ("high", high)):
+        for name, values in (("regret", mean), ("regret_low", low), ("regret_high", high)):
             np.testing.assert_allclose(grid[name], values, rtol=1e-12)
     assert curves[curves.cell == PRIVATE].mu_spent.is_monotonic_increasing
     assert curves[curves.cell == "ucb"].mu_spent.isna().all()
@@ -56,7 +54,35 @@ def test_a_comparison_is_paired(result):
     listed = result.comparisons()
     noise = listed[listed.kind == "noise"].iloc[0]
     assert (noise.cell, noise.other) == (PRIVATE, TWIN)
-    assert noise["mean"] == pytest.approx(result.compare(PRIVATE, TWIN).mean, rel=1e-12)
+    cost = result.compare(PRIVATE, TWIN)
+    ends = [noise.difference, noise.difference_low, noise.difference_high]
+    assert ends == pytest.approx([cost.mean, cost.low, cost.high], rel=1e-12)
+
+
+def test_mine_against_each_rival_and_all_pairs(result):
+    mine = result.comparisons(PRIVATE)
+    assert list(mine.other) == [name for name in result.names if name != PRIVATE]
+    assert set(mine.cell) == {PRIVATE}
+    every = result.comparisons(cells=result.names)
+    assert len(every) == 10
+    assert list(result.comparisons("ucb", cells=[PRIVATE, "ucb"]).other) == [PRIVATE]
+    for table in (mine, every):
+        differences = [result.compare(row.cell, row.other).mean for row in table.itertuples()]
+        np.testing.assert_allclose(table.difference, differences, rtol=1e-12)
+        assert (table.simultaneous_low <= table.difference_low).all()
+        assert (table.difference_high <= table.simultaneous_high).all()
+    both = [(row.simultaneous_low, row.simultaneous_high) for row in (mine.iloc[0], every[every.cell == "ucb"].iloc[0])]
+    assert both[0][1] - both[0][0] < both[1][1] - both[1][0]  # four pairs hold together more tightly than ten
+    with pytest.raises(bandana.SpecError, match="unknown cell 'tight'"):
+        result.comparisons("tight")
+
+
+def test_a_frame_of_some_cells_in_an_order(result):
+    assert list(result.frame(cells=["greedy", "ucb"]).cell) == ["greedy", "ucb"]
+    ordered = result.frame(sort="-regret")
+    assert list(ordered.regret) == sorted(result.frame().regret, reverse=True)
+    with pytest.raises(bandana.SpecError, match="unknown column 'regrets'; did you mean 'regret'"):
+        result.frame(sort="regrets")
 
 
 def test_an_unknown_cell_is_answered_with_the_known_ones(result):
@@ -65,80 +91,6 @@ def test_an_unknown_cell_is_answered_with_the_known_ones(result):
             ask()
     with pytest.raises(bandana.SpecError, match="unknown cell 'tight'"):
         result.plot(labels={"tight": "x"})
-
-
-@pytest.mark.parametrize("ending", ENDINGS)
-def test_a_figure_is_saved_and_the_same_each_time(result, tmp_path, ending):
-    first, second = tmp_path / f"a.{ending}", tmp_path / f"b.{ending}"
-    figure = result.plot(first)
-    result.plot(second)
-    assert first.read_bytes() == second.read_bytes()
-    assert figure.get_figwidth() == 3.4
-
-
-def test_a_pgf_figure_is_written_without_latex(result, tmp_path, monkeypatch):
-    """Matplotlib measures texts by LaTeX, which is nowhere here; ours must take its place in every version of Matplotlib."""
-    monkeypatch.setenv("PATH", str(tmp_path))
-    result.plot(tmp_path / "a.pgf", cells=[PRIVATE], labels={PRIVATE: "50 % of_x"})
-    text = (tmp_path / "a.pgf").read_text()
-    assert r"50 \% of\_x" in text
-    assert text.count(r"\begin{pgfpicture}") == text.count(r"\end{pgfpicture}") == 1
-
-
-def test_a_notebook_shows_the_figure(result):
-    assert result.plot()._repr_png_().startswith(b"\x89PNG")
-
-
-def test_the_figure_shows_every_cell_and_draws_no_two_lines_alike(result):
-    (axes,) = result.plot().axes
-    assert len(axes.lines) == len(axes.collections) == len(result.names)
-    looks = {(line.get_marker(), line.get_markerfacecolor(), str(line._dash_pattern)) for line in axes.lines}
-    assert len(looks) == len(result.names)  # by marker and dash alone, as print in gray shows them
-    dashed = [line for line in axes.lines if line.get_marker() == "None"]
-    assert len(dashed) == 2
-    assert all(line.get_linestyle() == "--" for line in dashed)
-
-
-def test_linear_axes_show_every_listed_algorithm_whole(result):
-    (axes,) = result.plot().axes
-    frame = result.frame()
-    assert axes.get_ylim()[1] >= frame[frame.role == "algorithm"].regret_high.max()
-    (axes,) = result.plot(scale="log", cells=["ucb", PRIVATE], labels={"ucb": "not private"}).axes
-    assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
-    assert [text.get_text() for text in axes.figure.legends[0].get_texts()] == ["not private", PRIVATE]
-
-
-def test_a_panel_for_each_environment(tmp_path):
-    arms = [{"kind": "bernoulli", "means": [0.8, 0.4], "label": name} for name in ("easy_1", "hard")]
-    spec = {
-        "name": "two",
-        "seed": 1,
-        "environment": arms,
-        "horizon": 100,
-        "replications": 3,
-        "algorithms": [{"algorithm": "ucb"}],
-    }
-    found = bandana.run(spec, data=tmp_path)
-    figure = found.plot(tmp_path / "two.pgf")
-    assert [axes.get_title(loc="left") for axes in figure.axes] == ["easy_1", "hard"]
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["ucb", "uniform play", "greedy"]
-    assert r"easy\_1}" in (tmp_path / "two.pgf").read_text()
-    with pytest.raises(bandana.SpecError, match="plays on easy_1 and 'ucb on hard' on hard: only cells on one"):
-        found.compare("ucb on easy_1", "ucb on hard")
-
-
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        ({"path": "x.jpg"}, "path: must end in .pdf, .svg, .png or .pgf, got 'x.jpg'"),
-        ({"scale": "loglog"}, "scale: must be 'linear' or 'log', got 'loglog'"),
-        ({"width": 0}, "width: must be positive, in inches, got 0"),
-        ({"cells": []}, "there is nothing to draw"),
-    ],
-)
-def test_a_mistake_in_a_plot_says_what_is_allowed(result, given, said):
-    with pytest.raises(bandana.SpecError, match=said):
-        result.plot(**given)
 
 
 def test_regret_on_private_data_is_withheld_everywhere(tmp_path):
@@ -174,10 +126,3 @@ def test_logged_data_show_what_final_policies_are_worth(tmp_path):
         assert frame.loc["ucb", f"{name}_low"] <= frame.loc["ucb", name] <= frame.loc["ucb", f"{name}_high"]
     hidden = bandana.run({**spec, "environment": environment}, data=tmp_path / "data").frame()
     assert not [name for name in hidden if name.startswith("value_")]
-
-
-def test_latex_sets_a_text_as_it_is():
-    assert escaped("100 % of a_b # {x} ~ ^") == r"100 \% of a\_b \# \{x\} \textasciitilde{} \textasciicircum{}"
-    assert escaped("ε = −1.2 × 10⁻⁵") == (
-        r"\ensuremath{\varepsilon} = \ensuremath{-}1.2 \ensuremath{\times} 10\textsuperscript{--}\textsuperscript{5}"
-    )

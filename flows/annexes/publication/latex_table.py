@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+import string
 from typing import TYPE_CHECKING
 
-from bandana.flows.api.latex import escaped
+from bandana.flows.annexes.publication.latex import escaped
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -19,10 +20,10 @@ def table(frame: pd.DataFrame, heading: str) -> str:
     r"""LaTeX of a table with the rules of `booktabs`, to be read with `\input`.
 
     Cells are grouped by environment where there are several. Regrets are rounded to two digits of their interval's half
-    width. Columns that no cell fills are left out.
+    width. Columns that no cell fills are left out. Cautions are footnotes of `threeparttable`.
 
     Args:
-      frame: of `Result.frame`.
+      frame: of `Result.frame`; `cell_label`, where there is one, names cells.
       heading: what the table shows, in one line; it becomes a comment.
     """
     deltas = sorted(set(frame.delta.dropna()))
@@ -31,7 +32,7 @@ def table(frame: pd.DataFrame, heading: str) -> str:
     heads = ["Algorithm", "Regret", *([r"95\,\% interval"] if has_interval else []), *privacy.values()]
     heads += ["Audit"] if has_verdict else []
     columns = "l" + "r" + ("r" if has_interval else "") + "r" * len(privacy) + ("l" if has_verdict else "")
-    lines = [f"% {heading}", r"% Needs \usepackage{booktabs}.", rf"\begin{{tabular}}{{{columns}}}", r"\toprule"]
+    lines, notes = [rf"\begin{{tabular}}{{{columns}}}", r"\toprule"], dict[str, str]()
     if privacy:
         first = columns.index("r") + 2 + has_interval
         over = rf"\multicolumn{{{len(privacy)}}}{{c}}{{$\varepsilon$ at $\delta = {_power(deltas[0])}$}}"
@@ -43,13 +44,22 @@ def table(frame: pd.DataFrame, heading: str) -> str:
         if frame.environment.nunique() > 1:
             lines += [rf"\multicolumn{{{len(columns)}}}{{l}}{{\emph{{{escaped(str(environment))}}}}}{_END}"]
         for row in group.to_dict("records"):
-            name = escaped(str(row["cell"]).removesuffix(f" on {environment}"))
+            name = escaped(row.get("cell_label") or str(row["cell"]).removesuffix(f" on {environment}"))
             name = f"{{{name}}}" if name[:1] in ("[", "*") else name  # the end of the row above would take it for an option
-            values = [name, *_regret(row["regret"], row["regret_low"], row["regret_high"], has_interval)]
-            values += [_number(row[column]) for column in privacy]
+            regret = _regret(row["regret"], row["regret_low"], row["regret_high"], has_interval)
+            if isinstance(caution := row.get("caution"), str):
+                place = notes.setdefault(caution, string.ascii_lowercase[len(notes) % 26])
+                regret[-1 if regret[-1] else 0] += rf"\tnote{{{place}}}"
+            values = [name, *regret, *(_number(row[column]) for column in privacy)]
             verdict = escaped(row["verdict"]) if isinstance(row["verdict"], str) else "--"
             lines.append(" & ".join([*values, *([verdict] if has_verdict else [])]) + _END)
-    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", ""])
+    lines += [r"\bottomrule", r"\end{tabular}"]
+    if notes:
+        items = [rf"\item[{place}] {escaped(caution)}" for caution, place in notes.items()]
+        below = [r"\begin{tablenotes}\footnotesize", *items, r"\end{tablenotes}", r"\end{threeparttable}"]
+        lines = [r"\begin{threeparttable}", *lines, *below]
+    packages = "booktabs" + (",threeparttable" if notes else "")
+    return "\n".join([f"% {heading}", rf"% Needs \usepackage{{{packages}}}.", *lines, ""])
 
 
 def _regret(mean: float, low: float, high: float, has_interval: bool) -> list[str]:

@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 import bandana
-from bandana.flows.api.latex_table import table
+from bandana.flows.annexes.publication.latex_table import table
 from bandana.flows.cli import app
 
 FILES = {
@@ -90,6 +90,37 @@ def test_an_interval_of_rounding_errors_is_none(half):
     privacy = dict.fromkeys(("epsilon_claimed", "epsilon_accounted", "epsilon_measured"), float("nan"))
     cells = {"environment": "a", "cell": ["uniform play"], "replications": 3, "verdict": None}
     assert rows(table(pd.DataFrame({**cells, **numbers, **privacy}), "one"))[1:] == [["uniform play", "$120.0$", "--"]]
+
+
+def test_cautions_are_footnotes_which_equal_ones_share():
+    numbers = {"regret": [10.0, 20.0, 30.0], "regret_low": 9.0, "regret_high": 41.0, "delta": float("nan")}
+    privacy = dict.fromkeys(("epsilon_claimed", "epsilon_accounted", "epsilon_measured"), float("nan"))
+    cells = {"environment": "a", "cell": ["x", "y", "z"], "replications": 3, "verdict": None}
+    text = table(pd.DataFrame({**cells, **numbers, **privacy, "caution": ["50 % of it", None, "50 % of it"]}), "one")
+    assert [row[2].endswith(r"]\tnote{a}") for row in rows(text)[1:]] == [True, False, True]
+    assert text.splitlines()[1] == r"% Needs \usepackage{booktabs,threeparttable}."
+    assert text.splitlines()[-4:] == [
+        r"\begin{tablenotes}\footnotesize", r"\item[a] 50 \% of it", r"\end{tablenotes}", r"\end{threeparttable}"
+    ]  # fmt: skip
+
+
+def test_cells_labels_and_order_hold_in_all_files(result, tmp_path):
+    chosen, labels = ["greedy", "ucb", "adar-ucb tight eps=1"], {"ucb": "UCB 100"}
+    result.export(tmp_path, cells=chosen, labels=labels)
+    frames = {name: pd.read_csv(tmp_path / f"{name}.csv") for name in ("cells", "curves", "comparisons")}
+    assert list(frames["cells"].cell) == list(frames["curves"].cell.unique()) == chosen
+    assert list(frames["cells"].cell_label) == ["greedy", "UCB 100", "adar-ucb tight eps=1"]
+    pairs = result.comparisons()
+    kept = pairs[pairs.cell.isin(chosen) & pairs.other.isin(chosen)]
+    assert len(frames["comparisons"]) == len(kept) > 0
+    assert "other_label" in frames["comparisons"]
+    assert set(pd.read_parquet(tmp_path / "replicates.parquet").cell) == set(chosen)
+    names = [row[0] for row in rows((tmp_path / "table.tex").read_text())[2:]]
+    assert names == ["greedy", "UCB 100", "adar-ucb tight eps=1"]
+    result.export(tmp_path, "csv", sort="-regret")
+    assert list(pd.read_csv(tmp_path / "cells.csv").regret) == sorted(result.frame().regret, reverse=True)
+    with pytest.raises(bandana.SpecError, match="unknown cell 'ucbb'; did you mean 'ucb'"):
+        result.export(tmp_path, "latex", labels={"ucbb": "UCB"})
 
 
 def test_a_suite_that_is_not_finished_is_refused(result, tmp_path):

@@ -15,7 +15,7 @@ from matplotlib.backend_bases import FigureCanvasBase
 from matplotlib.backends.backend_pgf import RendererPgf
 from matplotlib.textpath import TextPath
 
-from bandana.flows.api.latex import escaped
+from bandana.flows.annexes.publication.latex import escaped
 
 if TYPE_CHECKING:
     from matplotlib.backend_bases import GraphicsContextBase

@@ -3,22 +3,33 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bandana.flows.api.latex_table import table
+from bandana.flows.annexes.publication.latex_table import table
 from bandana.flows.texts.mistakes import SpecError
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from bandana.flows.api.result import Result
 
 KINDS = ("csv", "parquet", "latex", "figure")
 _FIGURES = ("pdf", "pgf", "svg")
 
 
-def export(result: Result, folder: Path, kinds: Sequence[str], **drawn: Any) -> list[Path]:
+def export(
+    result: Result,
+    folder: Path,
+    kinds: Sequence[str],
+    *,
+    cells: Sequence[str] | None,
+    labels: Mapping[str, str] | None,
+    sort: str | None,
+    **look: Any,
+) -> list[Path]:
     """Writes files of the named kinds, see `Result.export`; none means all, without a figure where all regret is withheld.
 
     Raises:
@@ -31,13 +42,19 @@ def export(result: Result, folder: Path, kinds: Sequence[str], **drawn: Any) -> 
         raise SpecError(f"export: must be among {', '.join(KINDS)}, got {wrong[0]!r}")
     if "parquet" in kinds and find_spec("pyarrow") is None:
         raise SpecError("export: parquet needs one more package: pip install pyarrow")
-    tables = {"cells": result.frame(), "curves": result.curves(), "comparisons": result.comparisons()}
+    result.frame(cells=list(labels or {}))  # refuses a label of no cell
+    first = result.frame(cells=cells, sort=sort)
+    names = list(first["cell"])
+    tables = {"cells": first, "curves": result.curves(), "comparisons": result.comparisons()}
+    if "parquet" in kinds:
+        tables["replicates"] = result.curves(replicates=True)
+    tables = {name: _chosen(frame, names, labels or {}) for name, frame in tables.items()}
     written: list[Path] = []
     if "csv" in kinds:
-        for name, frame in tables.items():
-            written.append(_write(folder / f"{name}.csv", frame.to_csv(index=False).encode()))
+        for name in ("cells", "curves", "comparisons"):
+            written.append(_write(folder / f"{name}.csv", tables[name].to_csv(index=False).encode()))
     if "parquet" in kinds:
-        for name, frame in {**tables, "replicates": result.curves(replicates=True)}.items():
+        for name, frame in tables.items():
             typed, buffer = frame.copy(), io.BytesIO()
             for column in typed.columns:  # one type each: those that hold text beside something else become text
                 if len({type(value) for value in typed[column].dropna()}) > 1:
@@ -53,8 +70,19 @@ def export(result: Result, folder: Path, kinds: Sequence[str], **drawn: Any) -> 
     if "figure" in kinds:
         for ending in _FIGURES:
             written.append(folder / f"regret.{ending}")
-            result.plot(written[-1], **drawn)
+            result.plot(written[-1], cells=names, labels=labels, **look)
     return written
+
+
+def _chosen(frame: pd.DataFrame, names: Sequence[str], labels: Mapping[str, str]) -> pd.DataFrame:
+    """The rows of some cells, in their order, with a column of labels beside each column of cells."""
+    for column in ("other", "cell"):
+        if column in frame:
+            frame = frame[frame[column].isin(names)]
+            frame = frame.sort_values(column, key=lambda each: each.map(names.index), kind="stable")
+            if labels:
+                frame = frame.assign(**{f"{column}_label": frame[column].map(lambda name: labels.get(name, name))})
+    return frame
 
 
 def _write(path: Path, content: bytes) -> Path:
