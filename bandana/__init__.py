@@ -12,18 +12,20 @@ if TYPE_CHECKING:
     from bandana.flows.annexes.anything.api import Audit, audit
     from bandana.flows.api.result import Difference, Result
     from bandana.flows.api.run import load, run
+    from bandana.flows.api.tables import catalog
     from bandana.flows.texts.mistakes import SpecError
 
 _NAMES: dict[str, str] = {
     "run": "bandana.flows.api.run",
     "load": "bandana.flows.api.run",
+    "catalog": "bandana.flows.api.tables",
     "Result": "bandana.flows.api.result",
     "Difference": "bandana.flows.api.result",
     "SpecError": "bandana.flows.texts.mistakes",
 }
 """Public name -> the module of the core that defines it."""
 
-__all__ = ["Audit", "Difference", "Result", "SpecError", "__version__", "audit", "load", "run"]
+__all__ = ["Audit", "Difference", "Result", "SpecError", "__version__", "audit", "catalog", "load", "run"]
 
 
 def __getattr__(name: str) -> Any:
@@ -46,4 +48,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return [*__all__]

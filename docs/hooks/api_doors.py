@@ -47,6 +47,7 @@ DOORS = (
                 "Import from `bandana`.",
                 (
                     "bandana.flows.api.run: run load",
+                    "bandana.flows.api.tables: catalog",
                     "bandana.flows.annexes.anything.api: audit Audit",
                     "bandana.flows.api.result: Result Difference",
                     "bandana.flows.texts.mistakes: SpecError",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from html import escape
 from itertools import combinations, product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
@@ -28,6 +29,10 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+
+_REGRET = ("regret", "regret_low", "regret_high")
+_IN_NOTEBOOKS = ["cell", *_REGRET, "mu_claimed", "mu_accounted", "mu_measured", "verdict", "caution"]
 
 
 @dataclass(frozen=True)
@@ -78,6 +83,11 @@ class Result:
     def __repr__(self) -> str:
         n, of = len(self.names), self.spec.replications
         return f"<Result of suite {self.spec.name!r}: {n} cells, {of} replications, in {self.folder.root}>"
+
+    def _repr_html_(self) -> str:
+        """Regret and privacy of all cells, as a notebook shows them."""
+        table = self.frame()[_IN_NOTEBOOKS].dropna(axis=1, how="all")
+        return f"<p>{escape(repr(self))}</p>" + table.to_html(index=False, na_rep="", float_format="{:.4g}".format)
 
     @property
     def cells(self) -> list[Cell]:

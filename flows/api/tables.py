@@ -14,6 +14,7 @@ from bandana.flows.cells.play import benchmark_block
 from bandana.flows.folder.store import Store
 from bandana.flows.plan.cells import Cell
 from bandana.flows.plan.roles import Role
+from bandana.flows.queries.catalog import of_name, selected
 from bandana.flows.results.comparisons import twin_of
 from bandana.flows.results.summaries import CURVES, Summary
 from bandana.flows.tracking.metrics import PRIVACY, numbers_of
@@ -58,6 +59,29 @@ def frame(cells: Sequence[Cell], summaries: Mapping[str, Summary], audits: Mappi
     values = [name for name in _VALUES if name in table.columns]
     last = ["replications", *_REGRET, *values, "delta", *_PRIVACY, "verdict"]
     return table[[name for name in table.columns if name not in last] + last]
+
+
+def catalog(name: str | None = None, *, model: str | None = None, family: str | None = None) -> pd.DataFrame:
+    """The catalog's algorithms, a row for each trust model and guarantee.
+
+    Columns: `algorithm`, `label`, `family`, `plays_on` (kinds of problems), `privacy_model`, `guarantee`, `calibrations`,
+    `parameters` (each with its default, in words), `has_bound` (whether a bound on its regret is known), `claim`, `source`.
+
+    Args:
+      name: one algorithm; None: all.
+      model: trust model, such as central; None: all.
+      family: such as rl or bandits/kernel; None: all.
+
+    Raises:
+      SpecError: there is no such algorithm, trust model or family.
+    """
+    known = [entry for entry in selected(model, family) if name is None or entry in of_name(name)]
+    rows = []
+    for entry in known:
+        facts = {"algorithm": entry.name, "label": entry.label, **entry.summary(), "has_bound": entry.bound is not None}
+        rows.append(facts | {"parameters": {name: each.shown_default for name, each in entry.parameters.items()}})
+    order = ["algorithm", "label", "family", "plays_on", "privacy_model", "guarantee", "calibrations", "parameters"]
+    return pd.DataFrame(rows, columns=[*order, "has_bound", "claim", "source"])
 
 
 def curves(cells: Sequence[Cell], summaries: Mapping[str, Summary]) -> pd.DataFrame:

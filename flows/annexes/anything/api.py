@@ -8,6 +8,7 @@ import textwrap
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from html import escape
 from pathlib import Path
 from types import FunctionType
 from typing import Any
@@ -42,6 +43,10 @@ class Audit:
 
     def __repr__(self) -> str:
         return f"<Audit of {self.label}: {self.verdict}>"
+
+    def _repr_html_(self) -> str:
+        """The same as `text`, for a notebook."""
+        return f"<pre>{escape(self.text())}</pre>"
 
     @property
     def verdict(self) -> str:

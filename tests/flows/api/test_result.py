@@ -1,5 +1,7 @@
 """The numbers of a result: tables and paired differences."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -26,6 +28,14 @@ def test_a_row_for_each_cell(result):
     shown = frame[frame.role != "reference"]
     assert (shown.regret_low <= shown.regret).all()
     assert (shown.regret <= shown.regret_high).all()
+
+
+def test_a_notebook_shows_regret_and_privacy_of_each_cell(result):
+    rows = [re.findall("<td>(.*?)</td>", row) for row in result._repr_html_().split("<tr>")[1:]]
+    frame = result.frame()
+    assert [row[0] for row in rows] == result.names
+    assert [row[1] for row in rows] == [f"{regret:.4g}" for regret in frame.regret]
+    assert [row[0] for row in rows if str(frame.verdict[1]) in row] == [PRIVATE]
 
 
 def test_curves_are_the_means_of_their_replicates(result):

@@ -12,6 +12,7 @@ import yaml
 from small_spec import SMALL
 
 import bandana
+from bandana.algorithms.catalog import known
 from bandana.flows.folder.journal import Journal
 
 FEW = {**yaml.safe_load(SMALL), "horizon": 200, "audit": {"rounds": 8, "replays": 1000, "examples": 5}}
@@ -44,8 +45,19 @@ def test_the_import_is_cheap(tmp_path):
     assert len(loaded) < 40
 
 
+def test_the_catalog_has_a_row_for_each_entry():
+    table = bandana.catalog()
+    assert list(table.label) == [entry.label for entry in known()]
+    rows = bandana.catalog("adar-ucb").set_index("guarantee")
+    assert rows.parameters["renyi"] == {"beta": "3.1"}
+    assert (rows.privacy_model["renyi"], rows.has_bound["renyi"]) == ("central", True)
+    assert set(bandana.catalog(model="local", family="kernel").privacy_model) == {"local"}
+    with pytest.raises(bandana.SpecError, match="unknown algorithm 'AdaR-UCB'; did you mean 'adar-ucb'"):
+        bandana.catalog("AdaR-UCB")
+
+
 def test_every_public_name_is_there():
-    assert set(bandana.__all__) <= set(dir(bandana))
+    assert set(bandana.__all__) == set(dir(bandana))
     assert all(getattr(bandana, name) is not None for name in set(bandana.__all__) - {"Audit", "audit"})
     with pytest.raises(AttributeError, match="has no attribute 'plot'"):
         _ = bandana.plot
