@@ -148,6 +148,18 @@ def is_exactly_accounted(quantity: Quantity, events: Events) -> bool:
     return is_exact[quantity.name]
 
 
+def overspends(quantity: Quantity, stated: Guarantee, events: Events) -> bool:
+    """True if the noise breaks the claim for certain: its accounted number is exact, or something left without noise."""
+    is_certain = is_exactly_accounted(quantity, events) or any(isinstance(event, NonPrivateEvent) for event, _ in events)
+    return is_certain and accounted_as(quantity, events) > claimed_as(quantity, stated, events) * EQUAL
+
+
+def composed(quantity: Quantity, events: Events) -> str:
+    """The accounted number in words."""
+    accounted = accounted_as(quantity, events)
+    return f"no finite {quantity}" if math.isinf(accounted) else f"{quantity} = {accounted:.6g}"
+
+
 Scores = Mapping[str, tuple[FloatArray, FloatArray]]
 
 
@@ -360,8 +372,8 @@ class Outcome:
         confidence = f"at {self.effort.confidence:.6g} confidence"
         for quantity, three in self.numbers.items():
             measured, claimed, accounted = three.measured, three.claimed, three.accounted
-            if accounted is not None and quantity == self.main and self._overspends(quantity, three):
-                derived = f"no finite {quantity}" if math.isinf(accounted) else f"{quantity} = {accounted:.6g}"
+            if quantity == self.main and self.events and overspends(quantity, self.claim.stated, self.events):
+                derived = composed(quantity, self.events)
                 reasons.append(f"accounted exceeds claimed: the ledger composes to {derived}, the claim is {self._stated}")
             if measured > claimed:
                 reasons.append(
@@ -378,15 +390,6 @@ class Outcome:
         if self.at_test_budget is not None:
             reasons += [f"at the test budget, {self.at_test_budget.claim.stated}: {r}" for r in self.at_test_budget.broken]
         return tuple(reasons)
-
-    def _overspends(self, quantity: Quantity, three: Numbers) -> bool:
-        """True if the ledger's noise breaks the claim for certain: its number is exact, or something left without noise."""
-        assert self.events is not None
-        assert three.accounted is not None
-        is_certain = is_exactly_accounted(quantity, self.events) or any(
-            isinstance(event, NonPrivateEvent) for event, _ in self.events
-        )
-        return is_certain and three.accounted > three.claimed * EQUAL
 
     @property
     def _stated(self) -> str:

@@ -105,7 +105,7 @@ def holm(chances: ArrayLike) -> FloatArray:
 def p_values(differences: FloatArray) -> FloatArray:
     """P-values of the one-sided t-tests that the mean of the differences is not below 0.
 
-    One replication shows nothing: 1. Differences that are equal in all replications have no spread and are taken as they are.
+    One replication shows nothing: 1. Differences that are equal in all replications are taken as they are.
 
     Args:
       differences: (..., n_reps), of paired replications.

@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from bandana.algorithms.problem import ARMS
+from bandana.audits.outcome import claimed_as, composed, main_quantity, overspends
 from bandana.audits.reporting.numbers import unit_of
 from bandana.flows.cells.audits import evidence_of
 from bandana.flows.cells.charging import book_keeper
@@ -23,8 +24,13 @@ from bandana.flows.plan.cells import Cell
 from bandana.flows.plan.plan import Plan
 from bandana.flows.plan.roles import Role
 from bandana.flows.problems.environment import Environment, EnvironmentFields
-from bandana.flows.queries.cost import DAY, audits_seconds, block_paces, block_seconds
+from bandana.flows.queries.cost import DAY, audits_seconds, block_paces, block_seconds, played
 from bandana.flows.texts.json_text import JsonObject
+from bandana.flows.texts.mistakes import SpecError
+from bandana.privacy_core import Relation
+
+_PLAYED = 2_000
+"""Most rounds of a run by which claims are checked."""
 
 
 def explain(
@@ -46,10 +52,11 @@ def explain(
     """
     store = Store(data / "results") if data is not None and data.exists() else None
     journal = None if data is None else Journal(DataFolder(data).journal(plan.spec.name))
-    spec, played = plan.spec, plan.played
-    own, beside = ([cell for cell in played if (cell.role is Role.ALGORITHM) is listed] for listed in (True, False))
+    spec, every = plan.spec, plan.played
+    own, beside = ([cell for cell in every if (cell.role is Role.ALGORITHM) is listed] for listed in (True, False))
     check_cells(own)
-    blocks = {cell.name: _blocks(cell, steps, store) for cell in played}
+    _check_claims(own)
+    blocks = {cell.name: _blocks(cell, steps, store) for cell in every}
     pace = block_paces([cell for cell in own if _left(blocks[cell.name])], most_measured)
     private = [cell for cell in own if "audit" in steps and cell.is_private]
     waits = [cell for cell in private if store is None or not evidence_of(cell, store).exists()]
@@ -74,6 +81,25 @@ def explain(
         "workers": shared,
         "seconds": round((sum(cell["seconds"] for cell in cells) + other_seconds) / shared, 1),
     }
+
+
+def _check_claims(cells: Sequence[Cell]) -> None:
+    """Refuses a claim of a user's own algorithm that its ledger exceeds for certain, on its first rounds already.
+
+    Raises:
+      SpecError: with what the ledger composes to.
+    """
+    for cell in cells:
+        if cell.is_private and cell.entry.stated:
+            rounds, claim = min(cell.spec.horizon, _PLAYED), cell.claim()
+            users = cell.users if claim.relation is Relation.USER else None
+            events = tuple(played(cell, rounds, 1)[0].worst_record(users=users).items())
+            main = main_quantity(claim.stated, events)
+            if overspends(main, claim.stated, events):
+                where = f"{cell.spec.line_of_algorithm(cell.place)}{cell.name}: claim"
+                spent = f"the ledger of {rounds:,} {cell.environment.unit} composes to {composed(main, events)}"
+                allowed = f"{main} = {claimed_as(main, claim.stated, events):.4g}"
+                raise SpecError(f"{where}: {claim.stated} allows {allowed}, and {spent}: claim that, or add noise")
 
 
 def _environment(environment: Environment[EnvironmentFields]) -> dict[str, object]:
@@ -148,7 +174,7 @@ def render(facts: JsonObject) -> Group:
         )
     total = (
         f"{len(facts['cells'])} cells{_beside(facts['beside'])}; about {duration(facts['seconds'])} of work on "
-        f"{facts['workers']} workers, estimated by short trials on this machine"
+        f"{facts['workers']} workers, estimated by the processor time of short trials"
     )
     asks = [f"more than {duration(DAY)}: commands that start it ask for --yes"] if facts["seconds"] > DAY else []
     return Group(*(Text(line) for line in words), table, *(Text(line) for line in (total, *asks)))

@@ -16,8 +16,9 @@ from bandana.flows.cells.play import benchmark_block
 from bandana.flows.cli import app
 from bandana.flows.folder.store import Store
 from bandana.flows.own import trial as own_trial
-from bandana.flows.plan.plan import cells_of, played_cells
+from bandana.flows.plan.plan import Plan, cells_of, played_cells
 from bandana.flows.plan.roles import Role
+from bandana.flows.queries.explain import explain
 from bandana.flows.results import report_document
 from bandana.flows.spec.schema import json_schema
 from bandana.flows.spec.spec import load_spec, parse_spec, standing_alone
@@ -127,6 +128,27 @@ def test_parameters_are_a_grid_and_the_claim_may_name_them(mine):
     assert [cell.algorithm().n_actions for cell in cells] == [2, 2], "it is given what the environment says"
     roles = [cell.role for cell in played_cells(spec)]
     assert [roles.count(role) for role in Role] == [2, 2, 2], "its twins, uniform play and greedy stand beside it"
+
+
+@pytest.mark.parametrize(
+    ("claim", "words"),
+    [
+        ("gdp(mu=0.5, relation=reward)", "0.5-GDP allows mu = 0.5, and the ledger of 40 rounds composes to mu = 1"),
+        ("gdp(mu=1, relation=reward)", None),
+        ("rdp(alpha=2, epsilon=0.9, relation=reward)", "composes to .* = 1"),
+        ("zcdp(rho=0.5, relation=reward)", None),
+        ("approx(epsilon=1, delta=1e-5, relation=reward)", r"\(1, 1e-05\)-DP allows mu = 0.268.*composes to mu = 1"),
+    ],
+)
+def test_a_claim_that_its_ledger_exceeds_is_refused_before_anything_runs(mine, claim, words):
+    """Noise of multiplier 1 on each round: mu = 1, a divergence of 2 / 2 at order 2, rho = 1/2; 0.268-GDP is (1, 1e-5)-DP."""
+    plan = Plan.of(spec_of(mine, ITEM | {"claim": claim}, horizon=40))
+    if words is None:
+        assert explain(plan, ["benchmark"], None)["cells"]
+        return
+    where = r"^spec\.yaml:\d+: algorithms\[0\]: mine\.py:Follow: claim: "
+    with pytest.raises(SpecError, match=rf"{where}.*{words}: claim that, or add noise"):
+        explain(plan, ["benchmark"], None)
 
 
 def test_reports_know_its_level(mine):

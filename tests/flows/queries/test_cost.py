@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,12 @@ def test_a_long_trial_is_repeated_once_and_a_short_one_three_times(monkeypatch):
         left = list(times)
         monkeypatch.setattr(cost, "_trial", lambda cell, horizon, n_reps, left=left: left.pop(0))
         assert cost._shortest(_cell(), 10, 1) == expected
+
+
+def test_time_in_which_other_work_runs_is_not_counted(monkeypatch):
+    monkeypatch.setattr(cost, "run", lambda *given, **named: time.sleep(0.3))
+    assert cost.played(_cell(), 10, 1)[1] < 0.15
+    assert cost.replay_seconds(_audited()[0]) * 8 < 0.15
 
 
 def _audited():
