@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import partial
 from itertools import product
 
@@ -45,6 +46,7 @@ class OwnAlgorithmSpec(Labelled):
     )
 
     _code: OwnObject = PrivateAttr()
+    _tuned: dict[str, float] = PrivateAttr(default_factory=dict)
 
     @field_validator("file")
     @classmethod
@@ -84,6 +86,12 @@ class OwnAlgorithmSpec(Labelled):
         """The object in its file, which every process loads for itself."""
         return self._code
 
+    def tune(self, name: str, value: float) -> None:
+        """Counts a parameter that is tuned among its own if the class or function takes it."""
+        with suppress(OwnCodeError):
+            self._code.check_parameters({name: value})
+            self._tuned[name] = value
+
     def entries(self) -> list[Entry]:
         """The one line that a catalog would have of it."""
         name, text = self.label or self._code.label, self.claim
@@ -99,7 +107,10 @@ class OwnAlgorithmSpec(Labelled):
             source=self._code.label,
             build=partial(build, self._code),
             plays_on=_EVERY_KIND,
-            parameters={each: Parameter(each, "A parameter of the file's.", None, Kind.ANY) for each in self.parameters},
+            parameters={
+                each: Parameter(each, "A parameter of the file's.", self._tuned.get(each), Kind.ANY)
+                for each in (*self.parameters, *self._tuned)
+            },
             promise=None if text is None else partial(promise, text, self._code.label),
             seed_name=f"own {self._code.label}",
             stated=text or "",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, PrivateAttr
@@ -126,11 +127,12 @@ def _listed(spec: Spec, environments: Sequence[Environment[EnvironmentFields]]) 
                 if problem.kernel is not None and not isinstance(item, OwnAlgorithmSpec):
                     check_features(place, seen, entry, variants)
                 varied = item.varied_parameters()
+                tuned = partial(_with_tuned, value_of)
                 own = [
-                    Cell(spec, seen, entry, settings, varied, replays=item.replays, promised=level, place=place)
+                    tuned(Cell(spec, seen, entry, settings, varied, replays=item.replays, promised=level, place=place))
                     for settings, level in promised
                 ]
-                cells += [_with_tuned(cell, value_of) for cell in own]
+                cells += own
                 if isinstance(item, OwnAlgorithmSpec):
                     check_own(item, own)
     for cell in cells:
@@ -175,7 +177,7 @@ def _to_users(entry: Entry, settings: Settings, users: Participation | None) -> 
     return replace(settings, privacy=to_one), settings.privacy
 
 
-def _with_tuned(cell: Cell, value_of: Callable[[str], float] | None) -> Cell:
+def _with_tuned(value_of: Callable[[str], float] | None, cell: Cell) -> Cell:
     """The cell with the value that was chosen for it, if the spec tunes a parameter that it takes."""
     tuning = cell.spec.tuning
     if value_of is None or tuning is None or tuning.parameter not in cell.entry.parameters:

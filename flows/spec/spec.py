@@ -212,14 +212,18 @@ class Spec(Strict):
     def _tunes(self) -> Spec:
         if self.tuning is None:
             return self
-        name, entries = self.tuning.parameter, [entry for item in self.algorithms for entry in item.entries()]
-        if not any(name in entry.parameters for entry in entries):
+        name = self.tuning.parameter
+        for item in self.algorithms:
+            if isinstance(item, OwnAlgorithmSpec):
+                item.tune(name, self.tuning.values[0])
+        if not any(name in entry.parameters for item in self.algorithms for entry in item.entries()):
             raise ValueError(f"tuning.parameter: no algorithm of this spec takes {name!r}")
         if (self.tuning.horizon or 1) > self.horizon:
             raise ValueError(f"tuning.horizon: must be at most the spec's {self.horizon}, got {self.tuning.horizon}")
         for i, item in enumerate(self.algorithms):
             if name in item.given_parameters():
-                raise ValueError(f"algorithms.{i}.{name}: is tuned; leave it out here or leave tuning out")
+                where = f"parameters.{name}" if isinstance(item, OwnAlgorithmSpec) else name
+                raise ValueError(f"algorithms.{i}.{where}: is tuned; leave it out here or leave tuning out")
         files = [item for item in self.environment if item.data_file is not None]
         if private := [item.shown_label for item in files if item.book is None]:
             raise ValueError(

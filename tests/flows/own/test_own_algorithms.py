@@ -141,7 +141,7 @@ def test_parameters_are_a_grid_and_the_claim_may_name_them(mine):
     ],
 )
 def test_a_claim_that_its_ledger_exceeds_is_refused_before_anything_runs(mine, claim, words):
-    """Noise of multiplier 1 on each round: mu = 1, a divergence of 2 / 2 at order 2, rho = 1/2; 0.268-GDP is (1, 1e-5)-DP."""
+    """Noise of multiplier 1 on each round: mu = 1, a divergence of 1 at order 2, rho = 1/2; 0.268-GDP is (1, 1e-5)-DP."""
     plan = Plan.of(spec_of(mine, ITEM | {"claim": claim}, horizon=40))
     if words is None:
         assert explain(plan, ["benchmark"], None)["cells"]

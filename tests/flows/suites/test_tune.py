@@ -23,6 +23,40 @@ TREE = {
     "audit": {"rounds": 8, "replays": 2000},
 }  # fmt: skip
 
+MINE = """\
+from dataclasses import dataclass
+
+import numpy as np
+
+from bandana.privacy_core import Interval
+
+
+@dataclass(frozen=True)
+class Fixed:
+    n_actions: int
+    reward_range: Interval
+    context_dimension: int | None = None
+    episode_length: int | None = None
+    n_states: int | None = None
+
+    def init(self, n_reps):
+        return None, np.zeros(n_reps, dtype=int)
+
+    def act(self, released, context, step):
+        return released % self.n_actions
+
+    def hold(self, released, actions):
+        return np.ones(len(actions), dtype=int)
+
+    def absorb(self, sensitive, released, record, ledger):
+        return sensitive, released + record.n_records
+
+
+@dataclass(frozen=True, kw_only=True)
+class Own(Fixed):
+    m: float
+"""
+
 
 @pytest.fixture
 def write(tmp_path):
@@ -73,6 +107,25 @@ def test_the_rule_takes_the_least_regret_and_of_equal_values_the_largest():
 
     assert choose(tried((0.1, 5.0), (1.0, 4.0), (3.0, 6.0))) == 1.0
     assert choose(tried((0.1, 4.0), (1.0, 4.0), (3.0, 6.0))) == 1.0
+
+
+def test_a_parameter_of_ones_own_is_tuned_by_the_same_rule(write, tmp_path):
+    (tmp_path / "mine.py").write_text(MINE)
+    items = [{"file": "mine.py:Own"}, {"file": "mine.py:Fixed"}, {"algorithm": "ucb"}]
+    arms = {"environment": {"kind": "bernoulli", "means": [0.7, 0.4]}, "tuning": {"parameter": "m", "values": [2, 5]}}
+    spec = write(algorithms=items, **arms)
+    takers = [entry.name for item in spec.algorithms for entry in item.entries() if "m" in entry.parameters]
+    assert takers == ["mine.py:Own"]
+    own, fixed, ucb = cells_of(spec.with_trial(5))
+    assert (own.algorithm().m, own.settings.parameters, fixed.settings.parameters) == (5, {"m": 5}, {})
+    assert "m" not in ucb.settings.parameters
+    found = Tuned(parameter="m", rule="", seed=1, question=question(spec), chosen={"mine.py:Own": 2.0}, tried={})
+    spec.place_of_tuned.write_text(text_of(found))
+    assert cells_of(spec)[0].algorithm().m == 2
+    with pytest.raises(SpecError, match=r"tuning\.parameter: no algorithm of this spec takes 'k'"):
+        write(algorithms=items, **{**arms, "tuning": {"parameter": "k", "values": [2, 5]}})
+    with pytest.raises(SpecError, match=r"algorithms\[0\].parameters.m: is tuned; leave it out here"):
+        write(algorithms=[{"file": "mine.py:Own", "parameters": {"m": 3}}], **arms)
 
 
 def test_what_was_not_chosen_or_for_another_question_is_refused(write):
