@@ -1,5 +1,6 @@
 """The documentation: it builds, loads nothing from elsewhere, leads nowhere that is not, and shows what really happens."""
 
+import json
 import os
 import re
 import shutil
@@ -24,6 +25,9 @@ from bandana.flows.spec.spec import Spec, load_spec
 
 DOCS = ROOT / "docs"
 SETTINGS = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
+BESIDE_THE_SITE = {DOCS / line[1:] for line in SETTINGS["exclude_docs"].split() if line.endswith(".md")}
+"""Pages that stay in the repository: records of decisions, mutations and reproductions."""
+PUBLISHED = [path for path in DOCS.rglob("*.md") if path not in BESIDE_THE_SITE]
 MARKED = [path for path in pages() if any(block.mark.startswith("run") for block in blocks(path.read_text("utf-8")))]
 
 
@@ -44,7 +48,6 @@ def site(tmp_path_factory):
 def hooks(monkeypatch):
     """What writes the pages of the reference."""
     monkeypatch.syspath_prepend(str(DOCS / "hooks"))
-    import catalog_page
     import command_line
     import formulas
     import pages as written
@@ -52,7 +55,7 @@ def hooks(monkeypatch):
     import report_format
     import spec_fields
 
-    modules = (catalog_page, command_line, formulas, written, python_api, report_format, spec_fields)
+    modules = (command_line, formulas, written, python_api, report_format, spec_fields)
     return {module.__name__: module for module in modules}
 
 
@@ -67,7 +70,8 @@ def _is_elsewhere(address):
 def test_every_page_of_the_source_is_in_the_site(site):
     """In `make test`: the navigation lists every page."""
     places = {page.path.name for page in site}
-    assert {path.with_suffix(".html").name for path in DOCS.rglob("*.md")} <= places | {"README.html"}
+    assert {path.with_suffix(".html").name for path in PUBLISHED} <= places
+    assert not {path.with_suffix(".html").name for path in BESIDE_THE_SITE} & places
 
 
 @pytest.mark.nightly
@@ -137,7 +141,7 @@ def _leaves(tree):
 
 def test_the_navigation_lists_every_page():
     listed = [leaf for leaf in _leaves(SETTINGS["nav"]) if leaf.endswith(".md") and not leaf.startswith("reference/")]
-    assert sorted(listed) == sorted(path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md"))
+    assert sorted(listed) == sorted(path.relative_to(DOCS).as_posix() for path in PUBLISHED)
 
 
 def test_every_page_of_the_reference_in_the_navigation_is_written(hooks):
@@ -148,9 +152,12 @@ def test_every_page_of_the_reference_in_the_navigation_is_written(hooks):
 def test_the_sources_ask_for_nothing_from_elsewhere():
     assert SETTINGS["theme"]["font"] is False
     assert not {"extra_javascript", "repo_url"} & set(SETTINGS)
-    assert not [sheet for sheet in SETTINGS["extra_css"] if _is_elsewhere(sheet)]
+    listed = [*SETTINGS["extra_css"], *SETTINGS["extra"]["polyfills"]]
+    assert all((DOCS / file).is_file() for file in listed)
     for sheet in DOCS.rglob("*.css"):
-        assert not re.findall(r"url\(|@import", sheet.read_text(encoding="utf-8")), sheet
+        text = sheet.read_text(encoding="utf-8")
+        assert "@import" not in text, sheet
+        assert all((sheet.parent / file).is_file() for file in re.findall(r"url\(['\"]?([^'\")]+)", text)), sheet
     for path in DOCS.rglob("*.md"):
         text = path.read_text(encoding="utf-8")
         shown = re.findall(r"!\[[^\]]*\]\(([^)\s]+)", text) + re.findall(r"\b(?:src|srcset|poster)=[\"']?([^\"'\s>]+)", text)
@@ -349,23 +356,22 @@ def test_the_reference_names_every_field_of_a_spec(hooks):
     assert "None" not in text
 
 
-@pytest.mark.parametrize("name", kinds())
-def test_the_reference_names_every_field_of_a_document(hooks, name):
-    schema = json_schema(kinds()[name].form)
-    text = hooks["report_format"].markdown(name)
-    assert schema["properties"]["schema"]["const"] in text
-    for model in [schema, *schema.get("$defs", {}).values()]:
-        for field in model.get("properties", {}):
-            assert f"| `{field}` |" in text, field
+def test_the_reference_has_the_schema_of_every_document(hooks):
+    assert set(hooks["report_format"].WRITERS) == set(kinds())
+    text, written = hooks["report_format"].markdown(), hooks["report_format"].schemas()
+    for name in kinds():
+        schema = json_schema(kinds()[name].form)
+        assert json.loads(written[f"reference/{name}.schema.json"]) == schema
+        assert f"| `{schema['properties']['schema']['const']}` | [{name}.schema.json]" in text
+        for model in [schema, *schema.get("$defs", {}).values()]:
+            assert all("$ref" in str(facts) or facts.get("description") for facts in model.get("properties", {}).values())
+        assert all(f"| `{field}` |" in text for field in schema["properties"])
 
 
-def test_every_module_has_a_page(hooks):
-    written = hooks["python_api"].pages(ROOT)
-    for package in hooks["python_api"].PACKAGES:
-        for path in (ROOT / package.removeprefix("bandana.")).rglob("*.py"):
-            parts = [part for part in path.relative_to(ROOT).with_suffix("").parts if part != "__init__"]
-            assert parts[-1] == "__main__" or f"reference/api/{'.'.join(parts)}.md" in written, path
-    assert "bandana.privacy_core.ledger.LiveLedger" in written["reference/api/privacy_core.md"]
+def test_every_public_name_has_its_description(hooks):
+    text = "".join(hooks["python_api"].pages(ROOT).values())
+    assert "::: bandana.privacy_core.ledger.LiveLedger\n" in text
+    assert "::: bandana.flows.api.run.run\n" in text
 
 
 def test_a_formula_becomes_mathml(hooks):
@@ -373,6 +379,8 @@ def test_a_formula_becomes_mathml(hooks):
     assert drawn.startswith('<span class="formula"><math')
     assert "<mi>a</mi>" in drawn
     assert hooks["formulas"].on_page_content("<p>$5</p>") == "<p>$5</p>"
+    drawn = hooks["formulas"].on_page_content(r'<span class="arithmatex">\(\lVert x \rVert\)</span>')
+    assert drawn.count('<mo stretchy="false"') == 2  # bars keep the height of a letter
 
 
 # --- ready specs -----------------------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections import Counter
 from collections.abc import Iterator
 from enum import Enum
 from pathlib import Path
@@ -19,12 +20,25 @@ Generated from the commands themselves; `bandana COMMAND --help` prints the same
 all commands: 0 success, 1 a failure or an audit that did not pass, 2 an error in the command or in the spec.
 """
 
+_SEVERAL = 4
+"""Commands that must share an option, value and meaning included, for it to be listed once."""
+
 
 def markdown() -> str:
     """The page."""
-    parts = [_HEAD]
-    for name, command in commands():
-        parts += [f"## {name}", _prose(command.help), f"```text\n{_usage(name, command)}\n```", *_tables(command)]
+    found = dict(commands())
+    rows = {name: _option_rows(command) for name, command in found.items()}
+    counted = Counter(row for options in rows.values() for row in options.values())
+    shared = [row for row in counted if counted[row] >= _SEVERAL]
+    listed = [f"| [`{name}`](#{name.replace(' ', '-')}) | {_first(command.help)} |" for name, command in found.items()]
+    parts = [_HEAD, "\n".join(["| command | what it does |", "|---|---|", *listed])]
+    parts += ["## Shared options", _options(shared)]
+    for name, command in found.items():
+        own = [row for row in rows[name].values() if row not in shared]
+        also = [flags for flags, row in rows[name].items() if row in shared]
+        parts += [f"## {name}", _prose(command.help), f"```text\n{_usage(name, command)}\n```", _arguments(command)]
+        parts.append(_options(own) if own else "")
+        parts.append(f"Also {', '.join(also)}: [shared options](#shared-options)." if also else "")
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -47,6 +61,11 @@ def _prose(text: str | None) -> str:
     return "\n".join(line.strip() for line in (text or "").splitlines()).strip()
 
 
+def _first(text: str | None) -> str:
+    """A docstring's first sentence, for the table of commands."""
+    return _prose(text).partition("\n\n")[0].replace("\n", " ").partition(". ")[0].removesuffix(".").replace("|", "\\|")
+
+
 def _usage(name: str, command: Any) -> str:
     words = [_place(p) for p in command.params if p.param_type_name == "argument"]
     return " ".join([name, *words, "[OPTIONS]"])
@@ -63,19 +82,25 @@ def _place(argument: Any) -> str:
     return f"{name}{several}" if argument.required else f"[{name}]{several}"
 
 
-def _tables(command: Any) -> list[str]:
-    shown = [p for p in command.params if not getattr(p, "hidden", False)]
-    arguments = [p for p in shown if p.param_type_name == "argument"]
-    options = [p for p in shown if p.param_type_name == "option"]
-    parts = []
-    if arguments:
-        rows = [f"| `{named(p)}` | {_meaning(p)} |" for p in arguments]
-        parts.append("\n".join(["| argument | meaning |", "|---|---|", *rows]))
+def _shown(command: Any, kind: str) -> list[Any]:
+    return [p for p in command.params if not getattr(p, "hidden", False) and p.param_type_name == kind]
+
+
+def _arguments(command: Any) -> str:
+    rows = [f"| `{named(p)}` | {_meaning(p)} |" for p in _shown(command, "argument")]
+    return "\n".join(["| argument | meaning |", "|---|---|", *rows]) if rows else ""
+
+
+def _option_rows(command: Any) -> dict[str, str]:
+    """Each option's row of a table, by its flags."""
     kinds = get_type_hints(inspect.unwrap(command.callback))
-    rows = [f"| {_flags(p)} | {_value(p, kinds.get(p.name))} | {_meaning(p)} |" for p in options]
-    if rows:
-        parts.append("\n".join(["| option | value | meaning |", "|---|---|---|", *rows]))
-    return parts
+    return {
+        _flags(p): f"| {_flags(p)} | {_value(p, kinds.get(p.name))} | {_meaning(p)} |" for p in _shown(command, "option")
+    }
+
+
+def _options(rows: list[str]) -> str:
+    return "\n".join(["| option | value | meaning |", "|---|---|---|", *rows])
 
 
 def _flags(option: Any) -> str:

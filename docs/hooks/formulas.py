@@ -1,4 +1,4 @@
-"""MkDocs hook: formulas become MathML while the site is built; browsers draw that without a script."""
+"""MkDocs hook: formulas become MathML, which browsers draw with the font in `styles/fonts`, without a script."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import Any
 from latex2mathml.converter import convert
 
 _FORMULA = re.compile(r'<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\1>', re.DOTALL)
+_BAR = re.compile(r"<mo>(&#x02016;|&#x0007C;|&#x02223;)</mo>")
+"""A bar without \\left or \\right: browsers would stretch it to the height of its row."""
 
 
 def on_page_content(text: str, **_: Any) -> str:
@@ -18,6 +20,7 @@ def on_page_content(text: str, **_: Any) -> str:
         tag, kind, formula = found.groups()
         is_display = kind == "["
         mathml = convert(html.unescape(formula), display="block" if is_display else "inline")
+        mathml = _BAR.sub(r'<mo stretchy="false" lspace="0" rspace="0">\1</mo>', mathml)
         return f'<{tag} class="formula">{mathml}</{tag}>'
 
     return _FORMULA.sub(drawn, text)

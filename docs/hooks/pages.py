@@ -1,9 +1,8 @@
-"""MkDocs hook: reference pages and a drawing that are made from the code at each build, so that they cannot go stale."""
+"""MkDocs hook: pages, schemas and a drawing that are made from the code at each build, so that they cannot go stale."""
 
 from __future__ import annotations
 
 import sys
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,6 @@ sys.path.insert(0, str(ROOT))  # the code beside the documentation, whatever is 
 
 import algorithm_parameters  # noqa: E402
 import architecture_figure  # noqa: E402
-import catalog_page  # noqa: E402
 import choice  # noqa: E402
 import command_line  # noqa: E402
 import python_api  # noqa: E402
@@ -28,9 +26,7 @@ WRITERS = {
     "reference/command-line.md": command_line.markdown,
     "reference/spec.md": spec_fields.markdown,
     "reference/specs.md": ready_specs.markdown,
-    "reference/algorithms.md": catalog_page.markdown,
-    "reference/planted-faults.md": planted_faults.markdown,
-    **{f"reference/{name}-format.md": partial(report_format.markdown, name) for name in report_format.HEADS},
+    "reference/formats.md": report_format.markdown,
 }
 
 
@@ -50,8 +46,10 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
 
 
 def on_files(files: Files, config: Any) -> Files:
-    """Adds the pages and the drawing."""
+    """Adds the pages, the drawing, and what is published beside them as files."""
     written = {place: writer() for place, writer in WRITERS.items()} | python_api.pages(ROOT)
+    written["reference/planted-faults.txt"] = planted_faults.markdown()
+    written |= report_format.schemas()
     written["reference/architecture.svg"] = architecture_figure.svg(ROOT)
     for place, text in written.items():
         files.append(File.generated(config, place, content=text))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,26 +15,43 @@ Generated from the models that check a spec. `bandana check` reports any other f
 A single value is accepted in place of a list. [Write a spec](../how-to/write-a-spec.md) shows examples.
 """
 
+_SEVERAL = 3
+"""Models that must share a field, value and meaning included, for it to be listed once."""
+
 
 def markdown() -> str:
     """The page."""
     schema = Spec.model_json_schema()
     models = {"Spec": schema, **_in_order(schema)}
     titles = {name: _title(name, model) for name, model in models.items()}
+    rows = {name: _rows(model, titles) for name, model in models.items()}
+    counted = Counter(row for found in rows.values() for row in found.values())
+    shared = [row for row in counted if counted[row] >= _SEVERAL]
     parts = [_HEAD]
     for name, model in models.items():
-        required = set(model.get("required", ()))
-        rows = [
-            f"| `{field}` | {_kind(facts, titles)} | {_default(field, facts, required)} | {_meaning(facts)} |"
-            for field, facts in model.get("properties", {}).items()
-        ]
-        about = "" if name == "Spec" else _prose(model.get("description", ""))
+        own = [row for row in rows[name].values() if row not in shared]
+        also = [f"`{field}`" for field, row in rows[name].items() if row in shared]
         parts += [
             f"## {titles[name]}",
-            about,
-            "\n".join(["| field | value | default | meaning |", "|---|---|---|---|", *rows]),
+            "" if name == "Spec" else _prose(model.get("description", "")),
+            _table(own) if own else "",
+            f"Also {', '.join(also)}: see [shared fields](#shared-fields)." if also else "",
         ]
+    parts += ["## Shared fields", "Fields that several environments have, with one meaning.", _table(shared)]
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _rows(model: dict[str, Any], titles: dict[str, str]) -> dict[str, str]:
+    """Each field's row of a table."""
+    required = set(model.get("required", ()))
+    return {
+        field: f"| `{field}` | {_kind(facts, titles)} | {_default(field, facts, required)} | {_meaning(facts)} |"
+        for field, facts in model.get("properties", {}).items()
+    }
+
+
+def _table(rows: list[str]) -> str:
+    return "\n".join(["| field | value | default | meaning |", "|---|---|---|---|", *rows])
 
 
 def _in_order(schema: dict[str, Any]) -> dict[str, Any]:

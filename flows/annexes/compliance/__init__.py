@@ -8,5 +8,5 @@ ANNEX = Annex(
         "groups": {"key": f"{__name__}.commands:key"},
         "reports": {"registry": f"{__name__}.registry.draft:draft"},
     },
-    pages=("docs/evidence.md", "docs/how-to/verify-evidence.md"),
+    pages=("docs/evidence.md",),
 )

@@ -410,7 +410,7 @@ def test_a_request_has_the_defaults_that_the_help_names(bandana):
 
 # --- the tutorial --------------------------------------------------------------------------------------------------
 
-TUTORIAL = (ROOT / "docs" / "audit-your-own.md").read_text(encoding="utf-8")
+TUTORIAL = (ROOT / "docs" / "bring-your-own.md").read_text(encoding="utf-8")
 
 
 def _commands():
