@@ -1,7 +1,8 @@
 """Writes the tables of docs/reproductions.md and docs/noise-laws.md from reports: `python docs/tables.py bandana_data`.
 
 A table stands between `<!-- table: SUITE -->` and `<!-- end -->`; suites whose report is not there keep theirs. With
-`<!-- table: SUITE: LABEL -->` it holds the cells on one environment.
+`<!-- table: SUITE: LABEL -->` it holds the cells on one environment. The pages of papers have the regrets of such a table
+alone, by epsilon, after `<!-- numbers: SUITE -->` or `<!-- numbers: SUITE: LABEL -->`.
 """
 
 from __future__ import annotations
@@ -15,7 +16,10 @@ from typing import Any
 from figures import interval
 
 PAGES = [Path(__file__).parent / name for name in ("reproductions.md", "noise-laws.md")]
+PAPERS = Path(__file__).parent / "papers"
 _PLACE = re.compile(r"(<!-- table: ([\w-]+)(?:: ([\w-]+))? -->\n).*?(<!-- end -->)", re.S)
+_NUMBERS = re.compile(r"(<!-- numbers: ([\w-]+(?:: [\w-]+)?) -->\n).*?(<!-- end -->)", re.S)
+_CELL = re.compile(r"^\| (?!cell|--)([^|]+?) \| (-?[\d.]+ ± [\d.]+) \|", re.M)
 _KINDS = {"calibration": "against the first calibration", "noise": "cost of its noise"}
 
 
@@ -68,10 +72,42 @@ def filled(page: str, root: Path) -> str:
     return _PLACE.sub(fill, page)
 
 
+def numbers_of(table: str) -> str:
+    """The regrets of a table, an algorithm a row and an epsilon a column; cells without epsilon in a sentence.
+
+    Raises:
+      ValueError: the table has no cell.
+    """
+    cells = dict(_CELL.findall(table))
+    private: dict[str, dict[float, str]] = {}
+    for name, regret in cells.items():
+        if found := re.search(r" eps=([\d.]+)", name):
+            private.setdefault(name.replace(found[0], ""), {})[float(found[1])] = regret
+    if not cells:
+        raise ValueError("no cell to show in this table")
+    levels = sorted({level for row in private.values() for level in row})
+    lines = ["| regret at ε | " + " | ".join(f"{level:g}" for level in levels) + " |", "|---|" + "--:|" * len(levels)]
+    lines += [f"| {name} | {' | '.join(row.get(level, '') for level in levels)} |" for name, row in private.items()]
+    rest = [f"{name} {regret}" for name, regret in cells.items() if " eps=" not in name]
+    return "\n".join(lines) + f"\n\nWithout privacy: {'; '.join(rest)}."
+
+
+def with_numbers(page: str, reproductions: str) -> str:
+    """The page of a paper with the numbers of the reproductions."""
+    tables = {": ".join(part for part in place[1:3] if part): place[0] for place in _tables(reproductions)}
+    return _NUMBERS.sub(lambda place: f"{place[1]}{numbers_of(tables[place[2]])}\n{place[3]}", page)
+
+
+def _tables(page: str) -> list[tuple[str, str, str]]:
+    return [(place.group(), place[2], place[3] or "") for place in _PLACE.finditer(page)]
+
+
 def main(root: Path) -> None:
     """Fills the pages."""
     for page in PAGES:
         page.write_text(filled(page.read_text(encoding="utf-8"), root), encoding="utf-8")
+    for page in PAPERS.glob("*.md"):
+        page.write_text(with_numbers(page.read_text("utf-8"), PAGES[0].read_text("utf-8")), encoding="utf-8")
 
 
 if __name__ == "__main__":

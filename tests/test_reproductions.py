@@ -70,6 +70,31 @@ def test_every_table_holds_the_cells_of_its_spec(tables):
         assert names == [cell.name.removesuffix(ending) for cell in cells], suite
 
 
+def test_the_pages_of_papers_show_the_numbers_of_the_reproductions(tables):
+    n_tables = 0
+    for path in tables.PAPERS.glob("*.md"):
+        page = path.read_text(encoding="utf-8")
+        n_tables += page.count("<!-- numbers: ")
+        assert tables.with_numbers(page, PAGE) == page, "run: python docs/tables.py bandana_data"
+    assert n_tables >= 10
+    with pytest.raises(KeyError, match="no-suite"):
+        tables.with_numbers("<!-- numbers: no-suite -->\n<!-- end -->", PAGE)
+
+
+def test_numbers_are_shown_by_epsilon(tables):
+    rows = "| a tight eps=1 | 2.0 ± 0.1 | x |\n| a tight eps=0.1 delta=0.5 | 3.0 ± 0.1 | x |\n| greedy | 4.0 ± 0.1 | |\n"
+    assert tables.numbers_of(f"| cell | regret |\n|---|--:|\n{rows}").splitlines() == [
+        "| regret at ε | 0.1 | 1 |",
+        "|---|--:|--:|",
+        "| a tight |  | 2.0 ± 0.1 |",
+        "| a tight delta=0.5 | 3.0 ± 0.1 |  |",
+        "",
+        "Without privacy: greedy 4.0 ± 0.1.",
+    ]
+    with pytest.raises(ValueError, match="no cell"):
+        tables.numbers_of("| cell | regret |\n")
+
+
 def test_a_table_shows_paired_differences_and_what_is_not_resolved(tables):
     def cell(label, final, role="algorithm"):
         return {"label": label, "algorithm": label, "environment": "arms", "role": role,
