@@ -22,6 +22,7 @@ from bandana.flows.commands.lookup import kinds
 from bandana.flows.plan.plan import cells_of
 from bandana.flows.problems.kinds import environments_of
 from bandana.flows.spec.spec import Spec, load_spec
+from benchmarks import docs as counts
 
 DOCS = ROOT / "docs"
 SETTINGS = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
@@ -72,6 +73,15 @@ def test_every_page_of_the_source_is_in_the_site(site):
     places = {page.path.name for page in site}
     assert {path.with_suffix(".html").name for path in PUBLISHED} <= places
     assert not {path.with_suffix(".html").name for path in BESIDE_THE_SITE} & places
+
+
+@pytest.mark.nightly
+def test_the_site_is_as_small_as_its_goals(site):
+    """In `make test`: the menu's pages."""
+    folder = next(page.path.parent for page in site if page.path.name == "404.html")
+    found = counts.site(folder)
+    assert found.pages <= counts.MOST_PAGES
+    assert found.words <= counts.MOST_WORDS
 
 
 @pytest.mark.nightly
@@ -142,6 +152,10 @@ def _leaves(tree):
 def test_the_navigation_lists_every_page():
     listed = [leaf for leaf in _leaves(SETTINGS["nav"]) if leaf.endswith(".md") and not leaf.startswith("reference/")]
     assert sorted(listed) == sorted(path.relative_to(DOCS).as_posix() for path in PUBLISHED)
+
+
+def test_the_menu_has_no_more_pages_than_the_goal(hooks):
+    assert len(PUBLISHED) + len(hooks["pages"].WRITERS) + len(hooks["python_api"].navigation()) <= counts.MOST_PAGES
 
 
 def test_every_page_of_the_reference_in_the_navigation_is_written(hooks):
