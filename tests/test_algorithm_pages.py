@@ -48,6 +48,17 @@ def test_a_table_lists_each_parameter_with_its_declaration(tables):
         tables.filled("<!-- parameters: ucbb -->")
 
 
+def test_a_page_lists_a_parameter_of_several_algorithms_once(tables):
+    page = (ROOT / "docs" / "algorithms" / "contextual.md").read_text("utf-8")
+    filled = tables.filled(page)
+    for name in tables.PLACE.findall(page):
+        section = filled.partition(f"\n## {name}\n")[2].partition("\n## ")[0]
+        for line in tables.table(name).splitlines()[2:]:
+            assert filled.count(f"\n{line}\n") == 1, line
+            assert f"{line.split('|')[1].strip()}" in section
+    assert filled.count("\n## Shared parameters\n") == 1
+
+
 def test_the_list_of_algorithms_is_the_catalog_and_leads_to_their_headings(tables):
     (row,) = [line for line in tables.algorithms().splitlines() if line.startswith("| `linucb` |")]
     assert (

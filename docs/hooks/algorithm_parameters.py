@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 from bandana.algorithms.catalog import CATALOG, names, of_name
@@ -19,7 +21,15 @@ PAGES = Path(__file__).parents[1] / "algorithms"
 def filled(markdown: str) -> str:
     """The page with a table in place of each placeholder."""
     listed = LIST.sub(lambda _: algorithms(), markdown)
-    return PLACE.sub(lambda found: overview() if found.group(1) == "all" else table(found.group(1)), listed)
+    named = [name for name in PLACE.findall(listed) if name != "all"]
+    counted = Counter(row for name in named for row in _rows(name).values())
+    shared = [row for row in counted if counted[row] > 1]
+
+    def fill(found: re.Match[str]) -> str:
+        return overview() if found.group(1) == "all" else table(found.group(1), shared)
+
+    page = PLACE.sub(fill, listed)
+    return f"{page.rstrip()}\n\n## Shared parameters\n\n{_table(shared)}\n" if shared else page
 
 
 def algorithms() -> str:
@@ -61,19 +71,36 @@ def overview() -> str:
     return "\n".join(["| parameter | meaning | algorithms |", "|---|---|---|", *rows])
 
 
-def table(name: str) -> str:
+def table(name: str, shared: Sequence[str] = ()) -> str:
     """Parameters of an algorithm in all trust models and guarantees, as a Markdown table.
+
+    Args:
+      name: of the algorithm.
+      shared: rows that the page lists once, for several algorithms; here their names alone are shown.
 
     Raises:
       ValueError: the catalog has no such algorithm.
     """
+    rows = _rows(name)
+    own = [row for row in rows.values() if row not in shared]
+    also = [f"`{key}`" for key, row in rows.items() if row in shared]
+    more = f"{'Also' if own else 'Parameters:'} {', '.join(also)} ([shared parameters](#shared-parameters))." if also else ""
+    return "\n\n".join(part for part in (_table(own) if own else "", more) if part)
+
+
+def _rows(name: str) -> dict[str, str]:
+    """Each parameter's row of a table."""
     entries = [entry for entry in CATALOG if entry.name == name]
     if not entries:
         raise ValueError(f"a page asks for the parameters of {name!r}, which is not in the catalog")
     parameters = {parameter.name: parameter for entry in entries for parameter in entry.parameters.values()}
-    rows = [
-        f"| `{key}` | {_values(p)} | {_default(p)} | {p.meaning}{_only(key, entries)} |" for key, p in parameters.items()
-    ]
+    return {
+        key: f"| `{key}` | {_values(p)} | {_default(p)} | {p.meaning}{_only(key, entries)} |"
+        for key, p in parameters.items()
+    }
+
+
+def _table(rows: Sequence[str]) -> str:
     return "\n".join(["| parameter | values | default | meaning |", "|---|---|---|---|", *rows])
 
 
