@@ -42,8 +42,6 @@ def test_a_table_lists_each_parameter_with_its_declaration(tables):
             assert all(f"`{option}`" in row for option in parameter.options)
     assert tables.table("gp-ucb").count("only)") == 1, "the joint form alone has readings"
     assert "<!--" not in tables.filled("<!-- parameters: ucb -->\n")
-    overview = tables.filled("<!-- parameters: all -->")
-    assert all(parameter.meaning in overview for entry in CATALOG for parameter in entry.parameters.values())
     with pytest.raises(ValueError, match="'ucbb', which is not in the catalog"):
         tables.filled("<!-- parameters: ucbb -->")
 

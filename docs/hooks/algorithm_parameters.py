@@ -12,7 +12,7 @@ from bandana.algorithms.entry import Entry
 from bandana.algorithms.parameters import Parameter
 
 PLACE = re.compile(r"^<!-- parameters: ([\w-]+) -->$", re.MULTILINE)
-"""Placeholder on a page, with the name of an algorithm, or `all`."""
+"""Placeholder on a page, with the name of an algorithm."""
 LIST = re.compile(r"^<!-- algorithms -->$", re.MULTILINE)
 """Placeholder for the list of algorithms, on a page beside theirs."""
 PAGES = Path(__file__).parents[1] / "algorithms"
@@ -21,14 +21,9 @@ PAGES = Path(__file__).parents[1] / "algorithms"
 def filled(markdown: str) -> str:
     """The page with a table in place of each placeholder."""
     listed = LIST.sub(lambda _: algorithms(), markdown)
-    named = [name for name in PLACE.findall(listed) if name != "all"]
-    counted = Counter(row for name in named for row in _rows(name).values())
+    counted = Counter(row for name in PLACE.findall(listed) for row in _rows(name).values())
     shared = [row for row in counted if counted[row] > 1]
-
-    def fill(found: re.Match[str]) -> str:
-        return overview() if found.group(1) == "all" else table(found.group(1), shared)
-
-    page = PLACE.sub(fill, listed)
+    page = PLACE.sub(lambda found: table(found.group(1), shared), listed)
     return f"{page.rstrip()}\n\n## Shared parameters\n\n{_table(shared)}\n" if shared else page
 
 
@@ -56,19 +51,6 @@ def _promises(entries: list[Entry]) -> str:
     models = dict.fromkeys(entry.privacy_model for entry in private)
     guarantees = dict.fromkeys(str(entry.guarantee).replace("renyi", "Rényi") for entry in private)
     return f"{' or '.join(models)}, {' or '.join(guarantees)}" if private else "not private"
-
-
-def overview() -> str:
-    """All parameters with their meanings and the algorithms that take them, as a Markdown table."""
-    takers: dict[tuple[str, str], dict[str, None]] = {}
-    for entry in CATALOG:
-        for name, parameter in entry.parameters.items():
-            takers.setdefault((name, parameter.meaning), {})[entry.name] = None
-    rows = [
-        f"| `{name}` | {meaning} | {', '.join(f'`{algorithm}`' for algorithm in algorithms)} |"
-        for (name, meaning), algorithms in sorted(takers.items())
-    ]
-    return "\n".join(["| parameter | meaning | algorithms |", "|---|---|---|", *rows])
 
 
 def table(name: str, shared: Sequence[str] = ()) -> str:

@@ -20,9 +20,9 @@ EXPERIMENTS = Path(__file__).parents[2] / "experiments"
 BEST_ARM = "best-arm"
 PROTECTED = {
     "central": "one reward",
-    "joint": "a user's record, from all others",
-    "shuffle": "a user's record, from the server too, by a shuffler",
-    "local": "a user's record, from the server too",
+    "joint": "a record, from others",
+    "shuffle": "a record, by a shuffler",
+    "local": "a record, from the server",
     "none": "nothing",
 }
 """Trust model -> what is protected, in the order of the tables."""
