@@ -12,7 +12,7 @@ from bandana.audits.reporting.numbers import NONE, number
 
 
 class Span(TypedDict):
-    """Piece of running text; `style` is code or empty, `href` leads to a file next to the report or is empty."""
+    """Piece of running text; `style` is code, strong or empty, `href` leads to a file next to the report or is empty."""
 
     text: str
     style: str
@@ -81,7 +81,7 @@ class Block(TypedDict, total=False):
 
 
 class Section(TypedDict):
-    """Section of a page; `part` is main or appendix."""
+    """Section of a page; `part` is main, page (main, and a new page begins on paper) or appendix."""
 
     id: str
     part: str
@@ -97,7 +97,7 @@ _LONGEST_IN_TABLE = 120
 
 
 def span(text: str, style: str = "") -> Span:
-    """Piece of running text; `style` is code or empty."""
+    """Piece of running text; `style` is code, strong or empty."""
     return {"text": text, "style": style, "href": ""}
 
 
@@ -154,15 +154,13 @@ def badge(text: str, tone: str) -> Cell:
     return {"badge": text, "tone": tone}
 
 
-def verdict_badge(verdict: str, strength: str | None = None) -> Cell:
-    """Cell with a verdict; green only where a strong promise passed, as a PASS of a weak one is no good news.
+TONES = {"PASS": "good", "NOT REFUTED": "quiet", "FAIL": "bad", "INCONCLUSIVE": "unsure"}
+"""Color of each verdict, whatever the strength of the promise."""
 
-    Args:
-      verdict: of an audit.
-      strength: of its promise, see `bandana.audits.reporting.sections.strength`.
-    """
-    passed = "good" if strength == "strong" else "quiet"
-    return badge(verdict, {"PASS": passed, "NOT REFUTED": passed, "FAIL": "bad"}.get(verdict, "unsure"))
+
+def verdict_badge(verdict: str) -> Cell:
+    """Cell with a verdict."""
+    return badge(verdict, TONES[verdict])
 
 
 def paragraph(text: str | list[Span]) -> Block:

@@ -75,7 +75,7 @@ def sections(document: Comparison) -> list[Section]:
         ("spec", "4  Specification", _spec),
         ("evidence", "5  Evidence", _evidence),
     ]
-    return [{"id": key, "part": "appendix", "title": title, "blocks": write(document)} for key, title, write in plan]
+    return [{"id": key, "part": "main", "title": title, "blocks": write(document)} for key, title, write in plan]
 
 
 def _runs(document: Comparison) -> list[Block]:

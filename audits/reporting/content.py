@@ -11,6 +11,7 @@ from bandana.audits.documents.fields import present
 from bandana.audits.documents.report import Environment, Report
 from bandana.audits.reporting import origin
 from bandana.audits.reporting.blocks import (
+    TONES,
     Block,
     Section,
     badge,
@@ -32,20 +33,24 @@ from bandana.audits.reporting.blocks import (
 from bandana.audits.reporting.document import REPORT, broken_order, contradictions_of_report, has_ledger, times_of_report
 from bandana.audits.reporting.kinds import KINDS, Kind
 from bandana.audits.reporting.numbers import NONE, number, unit_of
+from bandana.audits.reporting.sections.answer import answer, sentence
 from bandana.audits.reporting.sections.checklist import checklist
 from bandana.audits.reporting.sections.counterexamples import deterministic
 from bandana.audits.reporting.sections.label import TRUST, label
 from bandana.audits.reporting.sections.measurement import measurement
+from bandana.audits.reporting.sections.names import with_guarantees
 from bandana.audits.reporting.sections.power import power
 from bandana.audits.reporting.sections.regret_details import regret_details
 from bandana.audits.reporting.sections.rounds import reach
-from bandana.audits.reporting.sections.strength import is_secure, promise_of, strength_line, strength_of
+from bandana.audits.reporting.sections.strength import is_secure, of_all_runs, promises
 from bandana.audits.reporting.sections.summary import glossary, main_number, summary
 from bandana.audits.reporting.sections.utility import utility
 
 _Planned = tuple[str, str, Callable[[Report], list[Block]], bool]
 """Id, title and writer of a section, and whether the report has it."""
 
+_PAGES = ("label", "audits", "checklist")
+"""Sections that begin a page on paper: four pages with the first screen, and regret beside the audits."""
 _VERDICTS = {
     "PASS": "the audit found no evidence against the claim, and had the power to find the planted faults",
     "NOT REFUTED": "the audit saw no release, only actions, and found no evidence against the claim in what it covered; "
@@ -85,16 +90,16 @@ def sections(document: Report) -> list[Section]:
     """Sections of a report, in reading order: pages that everybody reads, then an appendix; none is empty.
 
     Returns:
-      dictionaries `id`, `part` (main or appendix), `title` and `blocks`; figures hold their SVG text.
+      dictionaries `id`, `part`, `title` and `blocks`, see `blocks.Section`; figures hold their SVG text.
     """
+    document = with_guarantees(document)
     has_audits, has_benchmark = bool(document["audits"]), document["benchmark"] is not None
-    is_catalog = document["kind"] == "catalog"
-    regret: _Planned = ("regret", "Regret: the cost of privacy", utility, has_benchmark)
+    is_catalog, is_promised = document["kind"] == "catalog", any(True for _ in promises(document))
     main: list[_Planned] = [
-        *([] if has_audits else [regret]),
+        ("answer", "In short", answer, is_promised and not is_catalog),
         ("label", "Label", label, not is_catalog),
         ("audits", "The catalog at a glance" if is_catalog else "Audits", summary, has_audits),
-        *([regret] if has_audits else []),
+        ("regret", "Regret: the cost of privacy", utility, has_benchmark),
         ("checklist", "Checklist and sign-off", checklist, True),
     ]
     appendix: list[_Planned] = [
@@ -108,39 +113,40 @@ def sections(document: Report) -> list[Section]:
         ("regressions", "Comparison with an earlier run", _regressions, document["regressions"] is not None),
         ("reproduce", "How to reproduce", _reproduce, True),
         ("evidence", "Evidence", _evidence, True),
-        ("glossary", "How to read the numbers", glossary, has_audits),
+        ("glossary", "Further terms", glossary, has_audits),
     ]
     written: list[Section] = []
-    for part, marks, plan in (("main", string.digits[1:], main), ("appendix", string.ascii_uppercase, appendix)):
+    for marks, plan in ((string.digits[1:], main), (string.ascii_uppercase, appendix)):
         planned = [(key, title, write) for key, title, write, is_in in plan if is_in]
-        written += [
-            {"id": key, "part": part, "title": f"{mark}  {title}", "blocks": write(document)}
-            for mark, (key, title, write) in zip(marks, planned, strict=False)
-        ]
+        for mark, (key, title, write) in zip(marks, planned, strict=False):
+            part = "appendix" if plan is appendix else "page" if key in _PAGES and written else "main"
+            written.append({"id": key, "part": part, "title": f"{mark}  {title}", "blocks": write(document)})
     return written
 
 
 def headline(document: Report) -> tuple[str, str]:
-    """Tone of a report's head, and one sentence that counts all verdicts; green only if all promises are strong and kept."""
+    """Tone of a report's head, which is that of its worst verdict, and the answer in one sentence."""
+    verdicts = [audit["verdict"] for audit in document["audits"]]
+    worst = next((verdict for verdict in ("FAIL", "INCONCLUSIVE", "NOT REFUTED", "PASS") if verdict in verdicts), None)
+    words = _counts(document) if document["kind"] == "catalog" else sentence(document)
+    return "quiet" if worst is None else TONES[worst], words
+
+
+def detail(document: Report) -> str:
+    """Line below the head: the verdicts that were counted, the rounds that were seen, and all runs together."""
+    parts = [] if document["kind"] == "catalog" else [_counts(document), reach(document), of_all_runs(document)]
+    return " ".join(filter(None, parts))
+
+
+def _counts(document: Report) -> str:
     counts = Counter(audit["verdict"] for audit in document["audits"])
     total = counts.total()
     worse = 0 if document["regressions"] is None else sum(row["is_worse"] for row in document["regressions"]["rows"])
     more = f" {worse} regression{'s' if worse > 1 else ''} against an earlier run." if worse else ""
     if not total:
-        return "quiet", f"No audit: whether a promise is kept was not tested.{more}"
-    worst = next(verdict for verdict in ("FAIL", "INCONCLUSIVE", "NOT REFUTED", "PASS") if counts[verdict])
+        return f"No audit: whether a promise is kept was not tested.{more}"
     verdicts = ", ".join(f"{counts[v]} {v}" for v in ("PASS", "NOT REFUTED", "INCONCLUSIVE", "FAIL") if counts[v])
-    rated = strength_line(document)
-    passed = "good" if rated is not None and rated[0] == "good" else "quiet"
-    tone = {"FAIL": "bad", "INCONCLUSIVE": "unsure"}.get(worst, passed)
-    rounds = f" {words}" if (words := reach(document)) else ""
-    return tone, f"{total} audit{'s' if total > 1 else ''}: {verdicts}.{more}{rounds}"
-
-
-def strength(document: Report) -> dict[str, str] | None:
-    """Line of a report's head that rates its weakest promise, apart from all verdicts; None of a catalog or without one."""
-    line = None if document["kind"] == "catalog" else strength_line(document)
-    return None if line is None else {"tone": line[0], "text": line[1]}
+    return f"{total} audit{'s' if total > 1 else ''}: {verdicts}.{more}"
 
 
 def _scope(document: Report) -> list[Block]:
@@ -260,15 +266,17 @@ def _price(event: ChargedEvent) -> str:
 
 
 def _reasons(document: Report) -> list[Block]:
-    audits, people = document["audits"], document["people"]["count"]
+    audits = document["audits"]
+    texts = [[*audit["coverage"], *audit["reasons"]] for audit in audits]
+    shared = [text for text in texts[0] if len(audits) > 1 and all(text in other for other in texts)]
     rows = [
         [
             audit["label"],
-            verdict_badge(audit["verdict"], strength_of(promise_of(audit), people).word),
-            lines_of([*audit["coverage"], *audit["reasons"]] or [NONE]),
+            verdict_badge(audit["verdict"]),
+            lines_of([text for text in mine if text not in shared] or [NONE]),
             lines_of(order) if (order := broken_order(audit)) else "holds",
         ]
-        for audit in audits
+        for audit, mine in zip(audits, texts, strict=True)
     ]
     seen = [v for v in _VERDICTS if any(a["verdict"] == v for a in audits)]
     return [
@@ -279,6 +287,7 @@ def _reasons(document: Report) -> list[Block]:
             rows,
             widths=[2.2, 1.6, 4, 2.4],
         ),
+        *([paragraph("Of every audit:"), bullets(shared)] if shared else []),
         fact_list([(v, _VERDICTS[v].capitalize() + ".") for v in seen]),
         heading("What a verdict does not mean"),
         bullets(_LIMITS),
@@ -357,4 +366,4 @@ def _evidence(document: Report) -> list[Block]:
 
 
 _KICKERS = {"experiment": "Report of an experiment", "audit": "Privacy audit report", "catalog": "Catalog report"}
-KINDS["report"] = Kind(REPORT, Report, _KICKERS, headline, sections, strength, times_of_report, contradictions_of_report)
+KINDS["report"] = Kind(REPORT, Report, _KICKERS, headline, sections, detail, times_of_report, contradictions_of_report)

@@ -36,7 +36,7 @@ class Kind(Generic[D]):
       kickers: field `kind` of a document -> the line above its title.
       headline: tone of the page's head, and its sentence.
       sections: of the page; see `content.sections`.
-      strength: further line of the head; None: none.
+      detail: further line of the head; empty: none.
       times: path and value of each time in a document but its field `created`.
       contradictions: of the fields of a document.
     """
@@ -46,7 +46,7 @@ class Kind(Generic[D]):
     kickers: Mapping[str, str]
     headline: Callable[[D], tuple[str, str]]
     sections: Callable[[D], list[Section]]
-    strength: Callable[[D], dict[str, str] | None] = lambda document: None
+    detail: Callable[[D], str] = lambda document: ""
     times: Callable[[D], Iterable[tuple[str, str | None]]] = lambda document: ()
     contradictions: Callable[[D], Iterable[Contradiction]] = lambda document: ()
 

@@ -67,11 +67,12 @@ def figures(document: Document) -> dict[str, str]:
     return {image["name"]: image["svg"] for image in _images(_sections(document))}
 
 
-def render_pdf(document: Document) -> bytes:
+def render_pdf(document: Document, *, appendix: bool = False) -> bytes:
     """Renders the report as a PDF, with the content and order of the web page.
 
     Args:
       document: as the schema that it names describes it.
+      appendix: whether the PDF has the appendix too, which the web page always has.
 
     Returns:
       the PDF, with the date of its last result and Typst's own fonts: the same for the same document.
@@ -83,7 +84,8 @@ def render_pdf(document: Document) -> bytes:
     import typst
 
     page = _page(document)
-    page["date"] = None
+    page["date"], page["cut"] = None, [] if appendix else [each["title"] for each in page["sections"] if _is_appendix(each)]
+    page["sections"] = [each for each in page["sections"] if appendix or not _is_appendix(each)]
     if document["created"] is not None:
         moment = datetime.fromisoformat(document["created"]).astimezone(UTC)
         page["date"] = [moment.year, moment.month, moment.day, moment.hour, moment.minute, moment.second]
@@ -97,6 +99,10 @@ def render_pdf(document: Document) -> bytes:
         source = _environment().from_string(_resource("report.typ.j2")).render(roles=ROLES)
         (root / "report.typ").write_text(source, encoding="utf-8")
         return bytes(typst.compile(str(root / "report.typ"), root=folder, format="pdf", ignore_system_fonts=True))
+
+
+def _is_appendix(section: Section) -> bool:
+    return section["part"] == "appendix"
 
 
 def _images(sections: list[Section]) -> list[Image]:
@@ -125,7 +131,8 @@ def _page(document: Document) -> dict[str, Any]:
         "created": origin.computed(document),
         "tone": tone,
         "headline": headline,
-        "strength": kind.strength(document),
+        "detail": kind.detail(document),
+        "about": document.get("description", ""),
         "sections": _sections(document),
     }
 

@@ -55,6 +55,10 @@ class _Classification(Contextual[ClassificationSpec]):
             raise SpecError(f"{self.item.where}environment.table: {error}") from error
 
     @property
+    def n_people(self) -> int:
+        return len(self.rows.labels)
+
+    @property
     def names(self) -> tuple[str, ...]:
         return self.rows.classes
 

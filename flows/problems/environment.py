@@ -217,6 +217,11 @@ class Environment(ABC, Generic[Item]):
         return Interval(0.0, 1.0)
 
     @property
+    def n_people(self) -> int | None:
+        """People in the data, from whom records are drawn with replacement; None: each record is a person's own."""
+        return None
+
+    @property
     def means(self) -> FloatArray:
         """(n_actions,) the mean rewards that regret is counted with; none where they depend on more than the action."""
         return np.empty(0)

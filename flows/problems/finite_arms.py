@@ -83,6 +83,10 @@ class _Thornton(Environment[ThorntonSpec]):
     names = ARM_NAMES
 
     @property
+    def n_people(self) -> int:
+        return sum(len(group) for group in thornton_hiv())
+
+    @property
     def means(self) -> FloatArray:
         return np.array([group.mean() for group in thornton_hiv()])
 
@@ -97,16 +101,15 @@ class _Thornton(Environment[ThorntonSpec]):
         return {"audit.rounds": min(len(group) for group in thornton_hiv())}
 
     def about(self) -> tuple[str, str, str]:
-        n = sum(len(group) for group in thornton_hiv())
         return (
             "thornton_hiv",
-            f"A randomized trial in rural Malawi (Thornton 2008, data of the package causaldata): {n} people were "
-            "offered a random cash incentive to come and learn the result of their HIV test. The five arms are "
+            f"A randomized trial in rural Malawi (Thornton 2008, data of the package causaldata): {self.n_people:,} people "
+            "were offered a random cash incentive to come and learn the result of their HIV test. The five arms are "
             "amounts, the reward is 1 if the person came.",
             "Regret: each pull of an arm draws one of its people uniformly with replacement, so the mean reward of "
-            "an arm is unbiased for its empirical mean and any horizon can be played; a round is a simulated "
-            "participant. Audit: the people themselves, without replacement, one person a cell of the table, so "
-            "that replacing a record is replacing a person.",
+            "an arm is unbiased for its empirical mean and any horizon can be played; rounds are simulated, "
+            "and several draw one person. Audit: the people themselves, without replacement, one person a cell of the "
+            "table, so that replacing a record is replacing a person.",
         )
 
 

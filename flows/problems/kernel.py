@@ -461,6 +461,7 @@ class DiabetesSpec(KernelSpec, PeopleFields):
 class _Diabetes(_Kernel[DiabetesSpec]):
     is_drawn = False
     noun = "patient"
+    n_people = N_PATIENTS
 
     @cached_property
     def table(self) -> ContextTable:

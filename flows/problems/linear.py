@@ -193,6 +193,10 @@ class _Logged(Contextual[People]):
         return self._rows(self._seed(Purpose.ROWS), self.setting.horizon if is_fixed else self.most_users["horizon"])
 
     @property
+    def n_people(self) -> int | None:
+        return None if self.item.people == "fixed" else self.most_users["horizon"]
+
+    @property
     def dimension(self) -> int:
         return self.table.context_dimension
 

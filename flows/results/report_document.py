@@ -13,6 +13,7 @@ from bandana.audits.documents.benchmark import Benchmark, BenchmarkCell, OfUser,
 from bandana.audits.documents.report import People, Report
 from bandana.audits.reporting.document import validate
 from bandana.audits.reporting.intervals import caution, quantiles, words
+from bandana.audits.reporting.numbers import number
 from bandana.audits.summary import finite
 from bandana.flows.cells.audits import audit_entry, evidence_of, stored_audit
 from bandana.flows.cells.charging import book_keeper
@@ -122,11 +123,17 @@ def _epsilon(claim: Claim, delta: float) -> float:
 
 
 def _people(plan: Plan) -> People:
-    """Number of people that delta is judged against: the declared one, or one for each round or episode."""
+    """Number of people that delta is judged against: the declared one, those in the data, or one for each round or episode.
+
+    Of several environments, the most people: n x delta is then smallest for none of them.
+    """
     spec = plan.spec
     if spec.deployment is not None and spec.deployment.people is not None:
         return {"count": spec.deployment.people, "source": "declared by the operator"}
-    unit = plan.environments[0].unit
+    unit, drawn = plan.environments[0].unit, [environment.n_people for environment in plan.environments]
+    if all(drawn):
+        source = f"in the data; the {number(spec.horizon)} {unit} of a run are simulated, each drawn from these people"
+        return {"count": max(filter(None, drawn)), "source": source}
     return {"count": spec.horizon, "source": f"the {unit} of one run, one person each: the operator declared no number"}
 
 

@@ -13,7 +13,7 @@ from bandana.audits.documents.comparison import CellChange
 from bandana.audits.documents.fields import present
 from bandana.audits.reporting.figures import drawing
 from bandana.audits.reporting.intervals import Mean
-from bandana.audits.reporting.numbers import number
+from bandana.audits.reporting.numbers import guarantee_of, number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -176,7 +176,9 @@ def curve_name(cell: BenchmarkCell, among: Sequence[BenchmarkCell]) -> str:
     among = [other for other in among if other["role"] == "algorithm"]
     if sum(other["epsilon"] == cell["epsilon"] for other in among) > 1:
         return str(cell["label"])
-    return "not private" if cell["epsilon"] is None else f"ε = {number(cell['epsilon'])}"
+    if cell["promise"] is None:
+        return "not private"
+    return guarantee_of(cell["promise"]["statement"]) or f"ε = {number(cell['epsilon'])}"
 
 
 @drawing.drawn_once
@@ -228,6 +230,7 @@ def frontier(
     families: Mapping[str, Sequence[BenchmarkCell]],
     twins: Sequence[BenchmarkCell],
     noiseless: Mapping[str, BenchmarkCell],
+    epsilons: Mapping[str, Sequence[float | None]],
 ) -> str:
     """Final regret with its interval against epsilon, one line per family, and the twins as horizontal bands.
 
@@ -235,6 +238,7 @@ def frontier(
       families: name -> cells, epsilon increasing, with their regret.
       twins: cells that are not private, with their regret; reference rows among them are dotted.
       noiseless: label of a cell -> the same cell without its noise; drawn as thin lines.
+      epsilons: label of a cell -> its epsilon as claimed, which is a number, as accounted, and as measured.
 
     Returns:
       SVG text. Epsilon is logarithmic; regret too, where it spans more than a factor of 20.
@@ -255,25 +259,44 @@ def frontier(
             axes.axhline(final.mean, color=color, linewidth=1.2, linestyle=dash)
             ends.append((final.mean, drawing.short(f"{twin['algorithm']}{ending}", 30), color))
         for index, (name, cells) in enumerate(families.items()):
-            color, marker = drawing.FAMILIES[index % len(drawing.FAMILIES)], drawing.SHAPES[index % len(drawing.SHAPES)]
+            color = drawing.FAMILIES[index % len(drawing.FAMILIES)]
             finals = [final_of(cell) for cell in cells]
-            epsilons = [present(cell["epsilon"]) for cell in cells]
-            style = {"color": color, "marker": marker, "markersize": 4.5, "capsize": 3, "elinewidth": 1}
-            drawing.draw_family(axes, epsilons, [(final.low, final.mean, final.high) for final in finals], **style)
-            labeled = zip(epsilons, (cell["label"] for cell in cells), strict=True)
+            claimed = [float(present(epsilons[cell["label"]][0])) for cell in cells]
+            style = {"color": color, "marker": drawing.MARKERS["claimed"], "markersize": 4.5, "capsize": 3, "elinewidth": 1}
+            drawing.draw_family(axes, claimed, [(final.low, final.mean, final.high) for final in finals], **style)
+            for cell, final in zip(cells, finals, strict=True):
+                _draw_others(axes, epsilons[cell["label"]], final.mean, color)
+            labeled = zip(claimed, (cell["label"] for cell in cells), strict=True)
             silent = [(epsilon, final_of(noiseless[label]).mean) for epsilon, label in labeled if label in noiseless]
             thin: dict[str, Any] = {"linewidth": 0.9, "linestyle": drawing.DASH_DOTTED}
             axes.plot([e for e, _ in silent], [m for _, m in silent], color=color, **thin)
             ends.append((finals[-1].mean, drawing.short(name, 30), color))
-        levels = sorted({present(cell["epsilon"]) for cells in families.values() for cell in cells})
-        drawing.limit_levels(axes, levels, 1.25, levels)
+        marked = sorted({float(present(epsilons[cell["label"]][0])) for cells in families.values() for cell in cells})
+        levels = sorted(value for three in epsilons.values() for value in three if value)
+        drawing.limit_levels(axes, levels, 1.25, marked)
         axes.set_xlabel("ε, in nats (log scale)")
         axes.set_ylabel("final regret" + (" (log scale)" if is_log else ""))
         ends_of_axis = (low / 1.3, high * 1.3) if is_log else (min(0.0, low), high * 1.08 if high > 0 else 1.0)
         drawing.limit_regret(axes, *ends_of_axis, is_log=is_log)
+        shape = {"color": drawing.INK, "linestyle": "none"}
+        hollow = {"markersize": 8, "markerfacecolor": "none"}
+        marks = [{**shape, "marker": mark, "label": role} for role, mark in drawing.MARKERS.items()]
+        drawing.legend_above(axes, [{**mark, **(hollow if mark["label"] == "accounted" else {})} for mark in marks])
         drawing.label_ends(axes, axes.get_xlim()[1], ends)
 
-    return drawing.svg_of(draw, 6.0, 2.7)
+    return drawing.svg_of(draw, 6.0, 2.5)
+
+
+def _draw_others(axes: Axes, three: Sequence[float | None], height: float, color: str) -> None:
+    """Draws the accounted and the measured epsilon of one cell at the height of its regret, joined to the claimed one."""
+    _, accounted, measured = three
+    around: dict[str, Any] = {"color": color, "markersize": 8, "markerfacecolor": "none", "linestyle": "none"}
+    if accounted:
+        axes.plot([accounted], [height], drawing.MARKERS["accounted"], **around)
+    if measured:
+        axes.plot([measured], [height], drawing.MARKERS["measured"], color=color, markersize=5.5, linestyle="none")
+    values = [value for value in three if value]
+    axes.plot([min(values), max(values)], [height, height], color=color, linewidth=0.9, linestyle=drawing.DOTTED)
 
 
 @drawing.drawn_once

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from bandana.audits.documents.benchmark import BenchmarkCell
 from bandana.audits.reporting.blocks import Block, bullets, right, table_block
 from bandana.audits.reporting.numbers import NONE, number
+from bandana.audits.reporting.sections.strength import epsilon_at
 
 
 def tests_table(cells: Sequence[BenchmarkCell], replications: int, on: str, unit: str) -> list[Block]:
@@ -14,12 +15,12 @@ def tests_table(cells: Sequence[BenchmarkCell], replications: int, on: str, unit
     shown = [(cell, cell["decision"]) for cell in cells if cell["decision"] is not None]
     if not shown:
         return []
-    columns = ["Cell", right("ε"), right(f"{unit.capitalize()} to stop"), right("Interval"), right("Lower bound")]
+    columns = ["Cell", right("ε at δ"), right(f"{unit.capitalize()} to stop"), right("Interval"), right("Lower bound")]
     columns += [right(title) for title in ("Not stopped", "Wrong", "Interval", "Proved", "Least")]
     rows = [
         [
             cell["label"],
-            number(cell["epsilon"]),
+            epsilon_at(cell),
             number(decision["rounds"]),
             f"{number(decision['rounds_low'])} to {number(decision['rounds_high'])}",
             NONE

@@ -1,32 +1,24 @@
-"""First page of a report: a label of what is promised to whom, how strong that is, and who answers for it."""
+"""Label of a report: what is promised to whom, what that means for one person, and who answers for it."""
 
 from __future__ import annotations
 
-import math
-
-from bandana.audits.documents.audit import Audit
 from bandana.audits.documents.benchmark import BenchmarkCell
 from bandana.audits.documents.fields import present
 from bandana.audits.documents.report import BookSummary, Deployment, Report
 from bandana.audits.reporting import origin
 from bandana.audits.reporting.blocks import (
     Block,
-    Cell,
-    Column,
-    at_least,
-    badge,
     fact_list,
     heading,
     link,
-    link_of,
     note,
     paragraph,
     right,
     span,
     table_block,
-    verdict_badge,
 )
-from bandana.audits.reporting.numbers import NONE, number, unit_of
+from bandana.audits.reporting.numbers import number, unit_of
+from bandana.audits.reporting.sections.answer import MOST, shown_of
 from bandana.audits.reporting.sections.rounds import reach
 from bandana.audits.reporting.sections.strength import (
     SOURCES,
@@ -37,7 +29,6 @@ from bandana.audits.reporting.sections.strength import (
     private_cells,
     promises,
     right_guesses,
-    strength_of,
 )
 from bandana.audits.summary import epsilon_of
 
@@ -55,15 +46,13 @@ _WHOSE = {
     "private": "private, on real people",
     "own": "made by the user's own code; whose they are is not known here",
 }
-_MOST = 8
-"""Most promises that the first page shows."""
 _NOT_DECLARED = "not declared"
 USER = "all records of one user"
 """The relation of a promise to a user."""
 
 
 def label(document: Report) -> list[Block]:
-    """Blocks of the first page.
+    """Blocks of the label.
 
     Args:
       document: a valid report document of an experiment or of one audit.
@@ -78,7 +67,7 @@ def label(document: Report) -> list[Block]:
 
 
 def related(document: Report) -> list[Block]:
-    """Links to the reports that no table of the first page lists."""
+    """Links to the reports that the first screen does not list."""
     listed = set() if document["kind"] == "audit" else {audit["label"] for audit in document["audits"]}
     others = [entry for entry in document["related"] if entry["label"] not in listed]
     if not others:
@@ -88,41 +77,16 @@ def related(document: Report) -> list[Block]:
 
 
 def _promises(document: Report, made: list[Promise]) -> Block:
-    audits = {audit["label"]: audit for audit in document["audits"]}
-    own = {entry["label"]: entry["path"] for entry in document["related"]} if document["kind"] != "audit" else {}
-    people = document["people"]["count"]
-    shown = made
-    if len(made) > _MOST:
-        weak_first = sorted(made, key=lambda each: -math.inf if each.epsilon is None else -each.epsilon)[:_MOST]
-        shown = [promise for promise in made if promise in weak_first]
-    one_delta = len({promise.delta for promise in shown}) == 1
-    columns: list[Column] = ["Algorithm", "Strength", "Audit"]
-    columns += [] if one_delta else [right("δ")]
-    groups = [("", len(columns))]
-    columns += [right("claimed", "claimed"), right("accounted", "accounted")]
-    columns += [right("nothing assumed", "measured"), right("if Gaussian DP", "measured")]
-    at = "" if not one_delta else " (pure)" if shown[0].delta == 0 else f" at δ = {number(shown[0].delta)}"
-    groups += [(f"ε{at}", 2), ("ε measured, at least", 2)]
-    columns += [right("even odds become"), right("right guesses")]
-    one = level_of(made)
-    groups.append((f"For one {one}, at most", 2))
-    rows = []
-    for promise in shown:
-        rating, audit = strength_of(promise, people), audits.get(promise.label)
-        row: list[Cell] = [link_of(promise.label, own.get(promise.label)), badge(rating.word, rating.tone)]
-        row.append("not audited" if audit is None else verdict_badge(audit["verdict"], rating.word))
-        row += [] if one_delta else [number(promise.delta)]
-        row += [*_numbers(promise, audit), odds(promise.epsilon), right_guesses(promise.epsilon, promise.delta)]
-        rows.append(row)
-    most = f" The {_MOST} weakest of {len(made)} promises." if len(made) > _MOST else ""
+    shown, one = shown_of(document), level_of(made)
+    most = f" The {MOST} weakest of {len(made)} promises." if len(made) > MOST else ""
     return table_block(
-        f"The promise to one {one}.{most} Strength rates one run; the audit tested whether the promise is kept. Odds: "
-        f"somebody who held two values of a {one} to be equally likely, and knows everything else, can get to these odds, "
-        "except with probability about δ. Right guesses: the share that such a person gets right; 50 % is chance.",
-        columns,
-        rows,
-        groups=groups,
-        widths=[2.0, 1.35, 1.35] + ([] if one_delta else [0.8]) + [1.05, 1.15, 1.1, 1.1, 1.4, 1.05],
+        f"The promise to one {one}.{most} Somebody who held two values of a {one} to be equally likely, and knows all else, "
+        "can get to these odds at most, except with probability about δ. Right guesses: the largest share that such a "
+        "person gets right; 50 % is chance.",
+        ["Algorithm", right("even odds become"), right("right guesses")],
+        [[each.label, odds(each.epsilon), right_guesses(each.epsilon, each.delta)] for each in shown],
+        widths=[2.0, 1.4, 1.05],
+        narrow=True,
     )
 
 
@@ -130,21 +94,6 @@ def level_of(made: list[Promise]) -> str:
     """Returns the unit that promises protect: a record, a user with all records, or, where they differ, a unit."""
     levels = {promise.relation == USER for promise in made}
     return "unit" if len(levels) > 1 else "user" if True in levels else "record"
-
-
-def _numbers(promise: Promise, audit: Audit | None) -> list[Cell]:
-    if audit is None:
-        return [number(promise.epsilon), NONE, NONE, NONE]
-    if promise.delta == 0:
-        main = audit["main"]
-        return [number(main["claimed"]), number(main["accounted"]), at_least(main["measured"]), NONE]
-    three, measured = audit["epsilon"], audit["measured_epsilon"]
-    return [
-        number(three["claimed"]),
-        number(three["accounted"]),
-        at_least(measured["unconditional"]),
-        at_least(measured["gaussian"]),
-    ]
 
 
 def _facts(document: Report, made: list[Promise]) -> list[tuple[str, str]]:
@@ -158,7 +107,7 @@ def _facts(document: Report, made: list[Promise]) -> list[tuple[str, str]]:
     return [
         ("What", f"{description}. {played}" if description else played),
         ("Whose data", _whose(document)),
-        ("Unit of privacy", _joined(units) + _group_privacy(made, deployment, document)),
+        ("Unit of privacy", _joined(units) + _group_privacy(made, document)),
         ("Users who return", _returning(made, document)),
         ("Trust model", _joined(_trust(document))),
         ("Number of people", f"{number(people)}, {source}." if people is not None else f"Not known: {source}."),
@@ -196,16 +145,13 @@ def _trust(document: Report) -> list[str]:
     return [TRUST.get(model, str(model)) for model in models]
 
 
-def _group_privacy(made: list[Promise], deployment: Deployment | None, document: Report) -> str:
+def _group_privacy(made: list[Promise], document: Report) -> str:
     if not made or level_of(made) == "user":
         return ""
     text = " A person with k records is protected less: up to k times these ε, at a larger δ."
-    declared, horizon = (
-        None if deployment is None else deployment["people"],
-        max(each["horizon"] for each in document["environments"]),
-    )
-    if declared is not None and declared < horizon:
-        text += f" Here {number(declared)} people share {number(horizon)} records, so that somebody has several."
+    people, horizon = document["people"]["count"], max(each["horizon"] for each in document["environments"])
+    if people is not None and people < horizon:
+        text += f" Here {number(people)} people share {number(horizon)} records, so that somebody has several."
     return text
 
 
@@ -238,7 +184,7 @@ def _returning(made: list[Promise], document: Report) -> str:
         words += "".join(
             f" To a user the ledger of {label} accounts "
             + ("no finite ε." if paid["epsilon"] is None else f"ε = {number(paid['epsilon'])}.")
-            for label, paid in [(label, paid) for label, paid in alone if paid][:_MOST]
+            for label, paid in [(label, paid) for label, paid in alone if paid][:MOST]
         )
     return words
 

@@ -61,8 +61,8 @@ def power(document: Report) -> list[Block]:
     blocks.append(
         paragraph(
             "Each fault was planted into a copy of the algorithm, which was then audited with the same effort. If a "
-            "required check misses one of them, the audit gives no PASS, whatever it measured. The section on audits has "
-            "the outcomes, the JSON file of this report all numbers."
+            "required check misses one of them, the audit gives no PASS, whatever it measured. The JSON file of this report "
+            "has all numbers."
         )
     )
     checks = dict.fromkeys(check for audit in audits for c in audit["controls"] for check in c["expected"] + c["caught_by"])
@@ -72,11 +72,11 @@ def power(document: Report) -> list[Block]:
         table_block(
             "Planted faults",
             ["Name", "Fault", "Checks that must catch it"],
-            [[name, fault, expected or NONE] for name, fault, expected in faults],
+            [[_in_words(name), fault, expected or NONE] for name, fault, expected in faults],
             widths=[2, 4.5, 2.2],
         )
     )
-    return blocks
+    return [*blocks, *fault_matrix(document)]
 
 
 def fault_matrix(document: Report) -> list[Block]:
@@ -86,7 +86,7 @@ def fault_matrix(document: Report) -> list[Block]:
         for start in range(0, len(alike), _MOST_COLUMNS):
             part = alike[start : start + _MOST_COLUMNS]
             rows: list[list[Cell]] = [
-                [name, *(_outcome(audit, name) for audit in part)]
+                [_in_words(name), *(_outcome(audit, name) for audit in part)]
                 for name in dict.fromkeys(control["name"] for audit in part for control in audit["controls"])
             ]
             caption = (
@@ -95,7 +95,7 @@ def fault_matrix(document: Report) -> list[Block]:
             if not blocks:
                 caption += (
                     " A number is the largest lower bound on the main quantity of the faulty copy, where replays had to "
-                    "catch it; “caught” means by another check. The appendix describes each fault."
+                    "catch it; “caught” means by another check."
                 )
             columns: list[Column] = ["Fault", *(right(audit["label"]) for audit in part)]
             blocks.append(table_block(caption, columns, rows, widths=[1.6] + [1.1] * len(part)))
@@ -184,6 +184,11 @@ def _power_of(audit: Audit) -> str:
     )
     at = "none" if at_claim is None else number(at_claim)
     return f"{text} ({at} at the claimed one){may}. Test budget: {test['claim']}; its {name}: {numbers}."
+
+
+def _in_words(name: str) -> str:
+    """Name of a fault, which commands write with hyphens."""
+    return name.replace("-", " ").capitalize()
 
 
 def _in_order(checks: Sequence[str]) -> str:

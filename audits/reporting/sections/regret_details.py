@@ -10,6 +10,7 @@ from bandana.audits.documents.report import Report
 from bandana.audits.reporting.blocks import Block, Column, bullets, figure_block, heading, paragraph, right, table_block
 from bandana.audits.reporting.figures import drawing, regret_plots
 from bandana.audits.reporting.numbers import NONE, number, unit_of
+from bandana.audits.reporting.sections.strength import epsilon_at
 from bandana.audits.reporting.sections.utility import (
     TIMES_LEAST,
     WITHHELD,
@@ -104,8 +105,12 @@ def _regret_figures(
         blocks.append(
             figure_block(f"regret of {title}{on}", caption, images, titles=["linear axes", "logarithmic axes"], size="large")
         )
-        listed = [f"{_ending(cell, drawn, 'most', cell['bound'])}: {cell['bound_text']}." for cell in bounded]
-        listed += [f"{_ending(cell, drawn, 'least', cell['lower_bound'])}: {cell['lower_bound_text']}." for cell in least]
+        texts: dict[str | None, list[str]] = {}  # of one theorem for several levels, the words stand once
+        for cell in bounded:
+            texts.setdefault(cell["bound_text"], []).append(_ending(cell, drawn, "most", cell["bound"]))
+        for cell in least:
+            texts.setdefault(cell["lower_bound_text"], []).append(_ending(cell, drawn, "least", cell["lower_bound"]))
+        listed = [f"{'; '.join(ends)}: {text}." for text, ends in texts.items()]
         if listed:
             blocks.append(bullets(listed))
     return blocks
@@ -169,14 +174,14 @@ def _budget(
 
 def _table(cells: Sequence[BenchmarkCell], benchmark: Benchmark, grid: Sequence[int], on: str, unit: str) -> Block:
     has_least = any(cell["lower_bound"] is not None for cell in cells)
-    columns = ["Cell", "Trust", right("ε"), right("µ claimed", "claimed"), right("µ spent", "accounted")]
+    columns = ["Cell", "Trust", right("ε at δ"), right("µ claimed", "claimed"), right("µ spent", "accounted")]
     titles = ["Runs", "Final regret", "Interval", "Quantiles", *([TIMES_LEAST] if has_least else [])]
     columns += [right(title) for title in titles]
     rows = [
         [
             cell["label"],
             cell["privacy_model"],
-            number(cell["epsilon"]),
+            epsilon_at(cell),
             number(cell["mu_claimed"]),
             number(cell["mu"]),
             number(cell["replications"]),

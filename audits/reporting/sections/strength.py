@@ -59,7 +59,7 @@ class Strength(NamedTuple):
 
     Attributes:
       word: strong, moderate, weak, not rated or refuted.
-      tone: of its badge: good, unsure or bad; only a strong promise is good.
+      tone: of its badge: good for a strong promise, bad for a refuted one, else quiet: a word and no alarm.
       reasons: why it is not stronger, in words; empty if it is strong.
     """
 
@@ -68,8 +68,9 @@ class Strength(NamedTuple):
     reasons: tuple[str, ...]
 
 
-_TONES = {"strong": "good", "moderate": "unsure", "not rated": "unsure", "weak": "bad", "refuted": "bad"}
-_FROM_WORST = ("refuted", "weak", "not rated", "moderate", "strong")
+_TONES = {"strong": "good", "refuted": "bad"}
+WORDS = ("refuted", "weak", "not rated", "moderate", "strong")
+"""Every strength, the worst first."""
 
 
 def promises(document: Report) -> Iterator[Promise]:
@@ -108,6 +109,11 @@ def is_secure(document: Report) -> bool:
     """True if all noise of a report's runs is secure: no seed of it exists."""
     sources = noise_sources(document)
     return bool(sources) and all(source.startswith("secure") for source in sources)
+
+
+def epsilon_at(cell: BenchmarkCell) -> str:
+    """Text of the claimed epsilon of a cell at the report's delta; a dash for a cell that promises nothing."""
+    return number(None if cell["promise"] is None else cell["promise"]["epsilon"])
 
 
 def composed(cells: Sequence[BenchmarkCell]) -> float | None:
@@ -151,8 +157,8 @@ def strength_of(promise: Promise, people: int | None) -> Strength:
         ratings.append(("moderate", "anybody with the seeds can subtract its noise"))
     if promise.verdict == "FAIL":
         ratings.append(("refuted", "the audit refutes the claim, so that nothing is promised"))
-    word = next(word for word in _FROM_WORST if any(word == each for each, _ in ratings))
-    return Strength(word, _TONES[word], tuple(why for each, why in ratings if each != "strong"))
+    word = next(word for word in WORDS if any(word == each for each, _ in ratings))
+    return Strength(word, _TONES.get(word, "quiet"), tuple(why for each, why in ratings if each != "strong"))
 
 
 def weakest(made: Iterable[Promise], people: int | None) -> tuple[Promise, Strength] | None:
@@ -161,27 +167,25 @@ def weakest(made: Iterable[Promise], people: int | None) -> tuple[Promise, Stren
 
     def order(each: tuple[Promise, Strength]) -> tuple[int, float]:
         epsilon = each[0].epsilon
-        return _FROM_WORST.index(each[1].word), -math.inf if epsilon is None else -epsilon
+        return WORDS.index(each[1].word), -math.inf if epsilon is None else -epsilon
 
     return min(rated, key=order, default=None)
 
 
-def strength_line(document: Report) -> tuple[str, str] | None:
-    """Tone and words of a report's line on strength: its weakest promise, then all runs together; None without a promise."""
-    people, each, together = document["people"]["count"], list(promises(document)), list(totals(document))
-    first, second = weakest(each, people), weakest(together, people)
-    if first is None:
-        return None
-    sentences = [_told(f"Strength of the {'weakest ' if len(each) > 1 else ''}promise", first[1])]
-    if second is None:
-        return first[1].tone, sentences[0]
-    sentences.append(_told(f"A{second[0].label[1:]}", second[1]))
-    worst = min(first[1], second[1], key=lambda strength: _FROM_WORST.index(strength.word))
-    return worst.tone, " ".join(sentences)
+def of_all_runs(document: Report) -> str:
+    """Strength of all runs on private data together, in a sentence; empty where nothing is added up."""
+    found = weakest(totals(document), document["people"]["count"])
+    if found is None:
+        return ""
+    total, strength = found
+    return f"A{total.label[1:]}: {strength.word}{': ' + '; '.join(strength.reasons) if strength.reasons else ''}."
 
 
-def _told(what: str, strength: Strength) -> str:
-    return f"{what}: {strength.word}{': ' + '; '.join(strength.reasons) if strength.reasons else ''}."
+def reason_of(promise: Promise, people: int | None) -> str:
+    """Strength of a promise with its reason, in words."""
+    rated = strength_of(promise, people)
+    kept = f"ε is at most {number(STRONG_EPSILON)}" + (", n × δ at most 0.1" if promise.delta else "")
+    return "; ".join(rated.reasons) or kept
 
 
 def _by_epsilon(epsilon: float | None) -> tuple[str, str]:

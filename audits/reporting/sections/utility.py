@@ -1,4 +1,4 @@
-"""Page on utility: the regret of all algorithms in one figure, the cost of privacy, and a table, by environment."""
+"""Page on utility: the regret of all algorithms in one figure, and a table, by environment."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from bandana.audits.reporting.figures import regret_plots
 from bandana.audits.reporting.figures.drawing import FAMILIES, INK, TWIN
 from bandana.audits.reporting.numbers import NONE, number, unit_of
 from bandana.audits.reporting.sections.decisions import tests_table
+from bandana.audits.reporting.sections.strength import epsilon_at
 
 _SETTING = re.compile(r"(?<!\S)(?!(?:eps|delta|mu)=)\w+=\S+")
 """A parameter in a label that is no privacy level."""
@@ -33,7 +34,7 @@ def family_of(cell: BenchmarkCell) -> str:
 
 
 def utility(document: Report) -> list[Block]:
-    """Regret of all algorithms together, regret against epsilon, and a table, for each environment."""
+    """Regret of all algorithms together, and a table, for each environment."""
     benchmark = present(document["benchmark"])
     cells, grid = benchmark["cells"], benchmark["grid"]
     has_several, units = len(document["environments"]) > 1, unit_of(document["environments"])
@@ -56,7 +57,6 @@ def utility(document: Report) -> list[Block]:
         blocks += [heading(f"On {environment['label']}")] if has_several else []
         blocks += [
             *_together(shown, grid, on, unit),
-            *_frontier(shown, benchmark, on),
             _finals(here, benchmark, grid, on, unit),
             *tests_table(here, benchmark["replications"], on, unit),
         ]
@@ -79,7 +79,7 @@ def _together(cells: Sequence[BenchmarkCell], grid: Sequence[int], on: str, unit
     others += [_line(cell, cell["algorithm"], INK) for cell in references]
     panels = [
         (
-            f"ε = {number(level)}",
+            ", ".join(dict.fromkeys(regret_plots.curve_name(c, [c]) for c in private if c["epsilon"] == level)),
             [_line(c, names[family_of(c)], colors[family_of(c)]) for c in private if c["epsilon"] == level],
         )
         for level in levels
@@ -91,7 +91,7 @@ def _together(cells: Sequence[BenchmarkCell], grid: Sequence[int], on: str, unit
         )
         for title, lines in panels
     ]
-    at = ", at the smallest and at the largest ε" if len(levels) == 2 else ""
+    at = ", at the strongest and at the weakest promise" if len(levels) == 2 else ""
     gray = " Gray: not private." if any(cell["epsilon"] is None for cell in own) else ""
     dotted = " Dotted: reference policies." if references else ""
     return [
@@ -115,39 +115,6 @@ def _ends(lines: Sequence[regret_plots.Line]) -> Iterator[str]:
     yield from (f"{line['name']} {number(float(line['band'][0][-1]))}" for line in lines)
 
 
-def _frontier(cells: Sequence[BenchmarkCell], benchmark: Benchmark, on: str) -> list[Block]:
-    private = [cell for cell in cells if cell["epsilon"] is not None]
-    families = {
-        family: sorted((c for c in private if family_of(c) == family), key=lambda c: present(c["epsilon"]))
-        for family in dict.fromkeys(map(family_of, private))
-    }
-    if not any(len({c["epsilon"] for c in own}) > 1 for own in families.values()):
-        return []
-    twins = [cell for cell in cells if cell["epsilon"] is None and cell["twin_of"] is None]
-    noiseless = {cell["twin_of"]: cell for cell in cells if cell["twin_of"] is not None}
-    named = short_names(private)
-    ends = [
-        f"{family}: " + ", ".join(f"{number(regret_plots.final_of(c).mean)} at ε = {number(c['epsilon'])}" for c in own)
-        for family, own in families.items()
-    ] + [f"{twin['label']}, not private: {number(regret_plots.final_of(twin).mean)}" for twin in twins]
-    band = " Gray band: a non-private algorithm; dotted: reference policies." if twins else ""
-    band += " Thin dash-dotted: the same cells without their noise." if noiseless else ""
-    return [
-        figure_block(
-            f"cost of privacy{on}",
-            f"Cost of privacy{on}: final regret against ε, as stated by the source of each algorithm. Bars: "
-            f"{benchmark['band']}.{band}",
-            [
-                (
-                    regret_plots.frontier({named[f]: own for f, own in families.items()}, twins, noiseless),
-                    f"Final regret against epsilon{on}. {'; '.join(ends)}.",
-                )
-            ],
-            size="medium",
-        )
-    ]
-
-
 def short_names(cells: Sequence[BenchmarkCell]) -> dict[str, str]:
     """Family of private cells -> short name next to its line; with guarantee and trust only where names would be equal."""
     for n_more in range(3):
@@ -165,15 +132,12 @@ def _finals(cells: Sequence[BenchmarkCell], benchmark: Benchmark, grid: Sequence
     """Final regret of what the spec lists, and of reference policies."""
     listed = [cell for cell in cells if cell["role"] != "twin"]
     has_least = any(cell["lower_bound"] is not None for cell in listed)
-    columns = ["Cell", right("ε"), right("µ claimed", "claimed"), right("µ spent", "accounted")]
-    columns += [right(title) for title in ("Final regret", "Interval", "Median")]
+    columns = ["Cell", right("ε at δ"), *(right(title) for title in ("Final regret", "Interval", "Median"))]
     columns += [right(TIMES_LEAST)] if has_least else []
     rows = [
         [
             cell["label"],
-            number(cell["epsilon"]),
-            number(cell["mu_claimed"]),
-            number(cell["mu"]),
+            epsilon_at(cell),
             *final_of(cell),
             WITHHELD if cell["final_quantiles"] is None else number(float(cell["final_quantiles"][1])),
             *([times_least(cell)] if has_least else []),
@@ -181,12 +145,11 @@ def _finals(cells: Sequence[BenchmarkCell], benchmark: Benchmark, grid: Sequence
         for cell in listed
     ]
     return table_block(
-        f"Final regret{on} after {number(grid[-1])} {unit}, in units of reward; ε and µ as claimed by the source of each "
-        f"cell, µ spent as composed by the ledger. Interval: {benchmark['band']}. The appendix compares cells in pairs. "
-        f"{about_least(listed)}",
+        f"Final regret{on} after {number(grid[-1])} {unit}, in units of reward; ε as claimed. Interval: "
+        f"{benchmark['band']}. The appendix compares cells in pairs. {about_least(listed)}",
         columns,
         rows,
-        widths=[2.6, 0.8, 1.0, 1.0, 1.1, 1.9, 1.0] + ([1.1] if has_least else []),
+        widths=[2.6, 0.8, 1.1, 1.9, 1.0] + ([1.1] if has_least else []),
     )
 
 

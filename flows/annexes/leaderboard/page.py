@@ -143,7 +143,7 @@ def sections(document: Leaderboard) -> list[Section]:
         ("reading", "How to read the numbers", [*_together(document["audits"]), fact_list(_READ)]),
         ("reproduce", "How to repeat it", _repeat(document)),
     ]
-    return [{"id": key, "part": "main", "title": title, "blocks": blocks} for key, title, blocks in parts]
+    return [{"id": key, "part": "page", "title": title, "blocks": blocks} for key, title, blocks in parts]
 
 
 def _together(audits: AllAudits) -> list[Block]:
