@@ -327,7 +327,7 @@ def cell(label, epsilon, final, environment="bernoulli"):
         "privacy_model": "none" if epsilon is None else "central",
         "guarantee": None if epsilon is None else "renyi",
         "epsilon": epsilon,
-        "promise": None if epsilon is None else promise(4.37721 * mu),
+        "promise": None if epsilon is None else promise(4.37721 * mu, statement=f"all actions are (2, {epsilon:g})-RDP"),
         "noise": None if epsilon is None else "reproducible (NumPy SFC64)",
         "mu": mu,
         "of_user": None,

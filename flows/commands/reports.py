@@ -27,6 +27,9 @@ def report(
         typer.Option("--registry", help="Write a draft entry for the public registry of deployments instead; the spec must "
                      "declare a `deployment`."),
     ] = False,
+    appendix: Annotated[
+        bool, typer.Option("--appendix", help="Write the PDF with its appendix too; the web page always has it.")
+    ] = False,
     anonymous: Anonymous = False,
     as_json: AsJson = False,
     data: Data = None,
@@ -46,7 +49,13 @@ def report(
         if registry:
             _write("registry", spec, open_data(data), as_json=as_json)
             return
-        run_spec(read(spec or _last_spec(open_data(data))), data, ["report"], as_json=as_json)
+        given = read(spec or _last_spec(open_data(data)))
+        run_spec(given, data, ["report"], as_json=as_json)
+        if appendix:
+            from bandana.flows.results.report_document import write_appendix
+
+            place = write_appendix(*given[:2], open_data(data))
+            typer.echo(f"appendix  {place}", err=as_json)
 
 
 def _compare(before: str, after: str, folder: DataFolder, *, as_json: bool) -> None:

@@ -11,6 +11,7 @@ from bandana.algorithms.entry import Claim
 from bandana.audits.contents import PROVENANCE
 from bandana.audits.documents.benchmark import Benchmark, BenchmarkCell, OfUser, Promise
 from bandana.audits.documents.report import People, Report
+from bandana.audits.reporting import render_pdf
 from bandana.audits.reporting.document import validate
 from bandana.audits.reporting.intervals import caution, quantiles, words
 from bandana.audits.reporting.numbers import number
@@ -18,6 +19,7 @@ from bandana.audits.summary import finite
 from bandana.flows.cells.audits import audit_entry, evidence_of, stored_audit
 from bandana.flows.cells.charging import book_keeper
 from bandana.flows.cells.play import BENCHMARK, is_played
+from bandana.flows.folder.settings import DataFolder
 from bandana.flows.folder.store import Store, write_whole
 from bandana.flows.keys import provenance
 from bandana.flows.own.algorithms import OwnAlgorithmSpec
@@ -251,6 +253,18 @@ def audit_documents(plan: Plan, document: Report) -> dict[str, Report]:
 def _linked(spec: Spec) -> str:
     """The format that links lead to."""
     return next(kind for kind in ("html", "pdf", "json") if kind in spec.report.formats)
+
+
+def write_appendix(spec: Spec, text: str, folder: DataFolder) -> Path:
+    """Writes the PDF of a suite's report with its appendix, beside the four pages that everybody reads.
+
+    Raises:
+      SpecError: the store holds nothing of this spec.
+    """
+    document = assemble(Plan.of(spec, folder.root).bound(folder.root), text, Store(folder.results))
+    place = folder.suite(spec.name) / "report-with-appendix.pdf"
+    write_whole(place, render_pdf(document, appendix=True))
+    return place
 
 
 def write(plan: Plan, document: Report, place: Path) -> list[Path]:

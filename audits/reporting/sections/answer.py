@@ -103,7 +103,7 @@ def _numbers(promise: Promise, document: Report) -> list[float | None]:
 
 
 def _table(document: Report, shown: Sequence[Promise], numbers: Mapping[str, list[float | None]]) -> Block:
-    verdicts = {audit["label"]: audit["verdict"] for audit in document["audits"]}
+    audits = {audit["label"]: audit for audit in document["audits"]}
     own = {entry["label"]: entry["path"] for entry in document["related"]} if document["kind"] != "audit" else {}
     people, n = document["people"]["count"], sum(1 for _ in promises(document))
     deltas = {promise.delta for promise in shown}
@@ -112,15 +112,15 @@ def _table(document: Report, shown: Sequence[Promise], numbers: Mapping[str, lis
     for promise in shown:
         claimed, accounted, measured = numbers[promise.label]
         name = promise.label if len(deltas) == 1 else f"{promise.label} (δ = {number(promise.delta)})"
-        word = strength_of(promise, people).word
+        word, audit = strength_of(promise, people).word, audits.get(promise.label)
         rows.append(
             [
                 link_of(name, own.get(promise.label)),
-                verdict_badge(verdicts[promise.label]) if promise.label in verdicts else "not audited",
+                "not audited" if audit is None else verdict_badge(audit["verdict"]),
                 spans_cell(span(word, "strong"), span(f": {reason_of(promise, people)}")),
                 number(claimed),
-                number(accounted),
-                at_least(measured) if promise.label in verdicts else number(None),
+                "no ledger" if audit is not None and not has_ledger(audit) else number(accounted),
+                number(None) if audit is None else at_least(measured),
             ]
         )
     delta = shown[0].delta
@@ -143,8 +143,8 @@ def _picture(document: Report, numbers: Mapping[str, list[float | None]]) -> lis
         return [
             figure_block(
                 "regret against privacy",
-                "What privacy costs: final regret against the ε that was claimed, accounted and, at least, measured. Left is "
-                "more private, low is better. Bars: intervals of the mean.",
+                "What privacy costs: final regret against the ε that was claimed, accounted and, at least, measured. Left "
+                "is more private, low is better. Bars: intervals of the mean.",
                 [panel for _, panel in drawn],
                 titles=[label if len(panels) > 1 else "" for label, _ in drawn],
                 size="medium" if len(drawn) == 1 else "large",

@@ -81,6 +81,7 @@ def _where(item: Item) -> Cell:
 
 
 _TITLES = {
+    "answer": "In short",
     "label": "Label",
     "audits": "Audits",
     "regret": "Regret",
@@ -190,7 +191,7 @@ _QUESTIONS: tuple[tuple[str, str, Callable[[Report], _Answer]], ...] = (
     (
         "Strength",
         "How strong is it, by published thresholds?",
-        _if_private("Rated, apart from the verdict.", "label"),
+        _if_private("Rated, with its reason.", "answer"),
     ),
     ("Number of people", "Is δ small for the number of people?", _people),
     (

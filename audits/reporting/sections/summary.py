@@ -36,19 +36,15 @@ _GLOSSARY = {
 
 def summary(document: Report) -> list[Block]:
     """Table of the audits; of a catalog with all verdicts and planted faults. Below, why some did not pass."""
-    audits = document["audits"]
+    audits, own = document["audits"], {entry["label"]: entry["path"] for entry in document["related"]}
     if document["kind"] == "catalog":
         head = [*related(document), *origin.caveat(document["provenance"])]
-        return [*head, _verdicts(audits, document), *fault_matrix(document)]
+        return [*head, _verdicts(audits, own), *fault_matrix(document)]
     rows: list[list[Cell]] = []
     for audit in audits:
         measured, caught = audit["measured_epsilon"], sum(control["caught"] for control in audit["controls"])
-        row = [
-            audit["label"],
-            audit["claim"]["statement"],
-            at_least(measured["unconditional"]),
-            at_least(measured["gaussian"]),
-        ]
+        lower = [at_least(measured["unconditional"]), at_least(measured["gaussian"])]
+        row: list[Cell] = [link_of(audit["label"], own.get(audit["label"])), audit["claim"]["statement"], *lower]
         rows.append([*row, factor_of(audit["measurement"]["smallest_factor"]), f"{caught}/{len(audit['controls'])}"])
     columns: list[Column] = ["Algorithm", "Claim", right("nothing assumed", "measured"), right("if Gaussian DP", "measured")]
     columns += [right("Smallest detectable fault"), right("Faults caught")]
@@ -70,8 +66,7 @@ def glossary(document: Report) -> list[Block]:
     return [fact_list(list(_GLOSSARY.items()))]
 
 
-def _verdicts(audits: list[Audit], document: Report) -> Block:
-    own = {entry["label"]: entry["path"] for entry in document["related"]}
+def _verdicts(audits: list[Audit], own: dict[str, str]) -> Block:
     deltas = {audit["delta"] for audit in audits}
     one_delta = len(deltas) == 1
     mains = list(dict.fromkeys(audit["main"]["quantity"] for audit in audits))

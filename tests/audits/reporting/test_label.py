@@ -82,21 +82,56 @@ def page_of(*audits, people=1000, **other):
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(20.0, 1e-9), (0.5, 0.5), (0.5, 1e-3), (0.5, 0.01)])
-def test_nothing_is_green_for_a_weak_promise(epsilon, delta):
+def test_a_weak_promise_that_is_kept_is_called_weak_in_the_same_sentence(epsilon, delta):
     page = page_of(with_epsilon(epsilon, delta))
-    assert [attributes["class"] for _, attributes in Elements(page).found if "good" in attributes.get("class", "")] == []
-    assert "Strength of the promise: weak" in page
-    assert ">PASS</span>" in page
+    green = [attributes["class"] for _, attributes in Elements(page).found if "good" in attributes.get("class", "")]
+    assert green == ["headline good", "badge good", "badge good"], "banner, verdict, and again in the appendix: no strength"
+    assert "the audit found no breach; the promise is weak." in page
+    assert re.search("<strong>weak</strong>: (ε = 20 exceeds 10|n × δ = .* is not below 1)", page)
 
 
-def test_a_strong_promise_that_passed_is_green():
-    page = page_of(with_epsilon(0.5))
-    assert 'class="headline good">1 audit: 1 PASS.' in page
-    assert 'class="headline good">Strength of the promise: strong.' in page
-    assert '<span class="badge good">PASS</span>' in page
-    weak = page_of(with_epsilon(0.5), with_epsilon(20.0) | {"label": "other"})
-    assert 'class="headline quiet">2 audits: 2 PASS.' in weak
-    assert 'class="headline bad">Strength of the weakest promise: weak: ε = 20 exceeds 10.' in weak
+@pytest.mark.parametrize(
+    ("verdict", "tone", "words"),
+    [
+        ("PASS", "good", "the audit found no breach;"),
+        ("NOT REFUTED", "quiet", "the audit found no breach in the actions, which is all it saw;"),
+        ("INCONCLUSIVE", "unsure", "the audit could not decide whether it is kept;"),
+        ("FAIL", "bad", "the audit found it broken;"),
+    ],
+)
+def test_the_banner_follows_the_verdict_and_the_sentence_says_it(verdict, tone, words):
+    page = page_of(with_epsilon(0.5, verdict=verdict))
+    (sentence,) = re.findall(rf'<p class="headline {tone}">(.*)</p>', page)
+    assert sentence.startswith("Each person is promised that the results reveal little about any one reward (one round); ")
+    assert words in sentence
+    assert sentence.endswith("the promise is refuted." if verdict == "FAIL" else "the promise is strong.")
+    assert f"1 audit: 1 {verdict}. Replayed 64 of 1,000 rounds; walked 1,000 of 1,000." in page
+
+
+def test_strengths_of_several_promises_stand_in_the_sentence_and_each_reason_in_its_row():
+    page = page_of(*(with_epsilon(each) | {"label": f"at {each}"} for each in (0.5, 5.0, 6.0, 20.0)))
+    assert "none of 4 audits found a breach; 1 promise is strong, 2 moderate and 1 weak." in page
+    rows = re.findall(r"<strong>(\w+)</strong>: (.*?)</td>", page)
+    moderate = [("moderate", f"ε = {each} exceeds 1") for each in (5, 6)]
+    assert rows == [("strong", "ε is at most 1, n × δ at most 0.1"), *moderate, ("weak", "ε = 20 exceeds 10")]
+    assert "all promises are weak." in page_of(with_epsilon(20.0), with_epsilon(30.0) | {"label": "other"})
+
+
+def test_the_first_screen_is_a_sentence_a_picture_a_table_of_six_columns_and_its_eight_words():
+    page = render_html(make(audits=[audit() | {"tradeoff": None}]))
+    first = re.search(r'<section id="answer".*?</section>', page, flags=re.DOTALL).group()
+    assert first.count("<svg") == first.count("<table") == 1
+    assert first.count('<th scope="col"') == 6
+    assert first.count("<dt>") == 8
+    assert ">tight rdp(2, 1)</th>" in first
+    assert "eps=" not in first, "one epsilon a page, at the stated delta"
+    assert "ε at δ = 10⁻⁵" in first
+
+
+def test_people_who_stand_behind_several_simulated_rounds_are_counted_once():
+    page = page_of(with_epsilon(0.5, 1e-3), people=800)
+    assert facts_of(page, "label")["δ and people"] == "δ = 0.001: n × δ = 0.8."
+    assert "Here 800 people share 1,000 records, so that somebody has several." in page
 
 
 def facts_of(page, section):
@@ -144,7 +179,8 @@ def test_runs_on_private_rows_are_added_up():
     page = render_html(document)
     assert "All runs on people.csv: moderate: ε = 4.377 exceeds 1." in page
     cells[0] |= {"replications": 400}
-    assert 'class="headline bad">' in render_html(document), "one run may be strong, and all of them weak"
+    again = render_html(document)
+    assert "All runs on people.csv: weak: ε = " in again, "one run may be strong, and all of them weak"
 
 
 def test_a_budget_book_stands_beside_the_suite_and_its_most_costly_cell():
@@ -174,7 +210,7 @@ def test_noise_on_private_data_that_can_be_undone_is_no_strong_promise(noise, wo
     found = cell("private", 0.1, 10.0, "people.csv") | {"promise": promise(0.5, delta=1e-6), "noise": noise}
     document["benchmark"] |= {"cells": [found | {"replications": 1, "mu": 0.1}]}
     page = render_html(document)
-    assert f"Strength of the promise: {word}" in page
+    assert f"the promise is {word}." in page
     assert ("anybody with the seeds can subtract its noise" in page) == (word == "moderate")
 
 
@@ -229,26 +265,33 @@ def test_a_pure_promise_needs_no_delta():
     document["benchmark"] |= {"cells": [found]}
     page = render_html(document)
     assert facts_of(page, "label")["δ and people"] == "No δ is needed: the promise is pure."
-    assert "Strength of the promise: strong." in page
+    assert "the promise is strong." in page
 
 
 @pytest.mark.skipif(shutil.which("pdftotext") is None, reason="pdftotext (poppler) is not installed")
 def test_the_four_pages_are_four_pages(tmp_path):
-    """Label, audits, regret and checklist of an experiment with six audits and full declarations: one page each."""
+    """First screen, label, audits with regret, and checklist of an experiment with six audits and full declarations."""
     faults = [control(f"a-planted-fault-{i}") for i in range(11)]
     audits = [audit(f"adar-ucb tight eps={i}") | {"controls": faults} for i in range(6)]
     cells = [cell(f"adar-ucb tight eps={i}", 0.1 * 3**i, 200.0 + i) for i in range(6)]
     document = make(audits=audits) | {"deployment": deployment(), "people": {"count": 2000, "source": "declared"}}
     document["benchmark"] |= {"cells": cells}
-    place = tmp_path / "report.pdf"
-    place.write_bytes(render_pdf(document))
-    told = subprocess.run(["pdftotext", place, "-"], capture_output=True, text=True, check=True).stdout
-    pages = [" ".join(page.split()) for page in told.split("\f")]
+    pages = pages_of(document, tmp_path / "report.pdf")
     begins = [next(i for i, text in enumerate(pages) if title in text) for title in _TITLES]
-    assert begins == [0, 1, 2, 3, 4]
+    assert begins == [0, 1, 2, 2, 3]
+    assert len(pages) == 4
+    assert "The web page has the appendix: A Scope and claim; B Mechanism" in pages[-1]
+    whole = pages_of(document, tmp_path / "whole.pdf", appendix=True)
+    assert "A Scope and claim" in whole[4], "the appendix begins a page of its own"
 
 
-_TITLES = ("1 Label", "2 Audits", "3 Regret", "4 Checklist", "A Scope")
+def pages_of(document, place, **options):
+    place.write_bytes(render_pdf(document, **options))
+    told = subprocess.run(["pdftotext", place, "-"], capture_output=True, text=True, check=True).stdout
+    return [" ".join(page.split()) for page in told.removesuffix("\f").split("\f")]
+
+
+_TITLES = ("1 In short", "2 Label", "3 Audits", "4 Regret", "5 Checklist")
 
 
 # --- users who return ---------------------------------------------------------------------------------------------------
