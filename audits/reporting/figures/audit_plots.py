@@ -3,42 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bandana.audits.documents.audit import Audit, Role
+from bandana.audits.documents.audit import Audit
 from bandana.audits.documents.fields import present
-from bandana.audits.reporting.document import has_ledger
 from bandana.audits.reporting.figures import drawing
 from bandana.audits.reporting.numbers import number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_SMALL: Any = {"va": "center", "fontsize": 7}
-_GAUSSIAN, _UNCONDITIONAL = "measured, if Gaussian DP", "measured, nothing assumed"
-
-
-class _Mark(NamedTuple):
-    """One mark of a row: its role, value, and name in the legend; hollow if nothing is assumed."""
-
-    role: Role
-    value: float | None
-    name: str
-    is_hollow: bool = False
-
-
-def _marks(audit: Audit) -> list[_Mark]:
-    three, measured = audit["epsilon"], audit["measured_epsilon"]
-    promised = [_Mark("claimed", three["claimed"], "claimed"), _Mark("accounted", three["accounted"], "accounted")]
-    gaussian = [] if measured["gaussian"] is None else [_Mark("measured", measured["gaussian"], _GAUSSIAN)]
-    return [*promised, *gaussian, _Mark("measured", measured["unconditional"], _UNCONDITIONAL, is_hollow=True)]
-
 
 @drawing.drawn_once
 def epsilons(audits: Sequence[Audit]) -> str:
-    """Claimed, accounted and measured epsilon, one row per audit; measured with and without an assumption.
+    """Claimed, accounted and measured epsilon, one row per audit.
 
     Args:
       audits: at least one, as in the document.
@@ -46,56 +26,29 @@ def epsilons(audits: Sequence[Audit]) -> str:
     Returns:
       SVG text. The axis is logarithmic when the numbers span more than a factor of 20; a measured 0 is then at its left end.
     """
-    rows = [_marks(audit) for audit in audits]
-    positive = [mark.value for marks in rows for mark in marks if mark.value is not None and mark.value > 0]
-    promised = [mark.value for marks in rows for mark in marks if mark.role != "measured" and mark.value is not None]
-    is_log = bool(positive) and max(positive) / min(positive) > 20 and all(value > 0 for value in promised)
-    row, gap = 1.0, 0.175
+    positive = [value for audit in audits for role in drawing.ROLES if (value := audit["epsilon"][role])]
+    is_log = bool(positive) and max(positive) / min(positive) > 20
 
     def draw(axes: Axes) -> None:
         if is_log:
             axes.set_xscale("log")
-            axes.set_xlim(min(positive) / 1.6, max(positive) * 3.2)
             drawing.log_ticks(axes.xaxis)
         else:
-            axes.set_xlim(0, (max(positive, default=1.0)) * 1.22)
             drawing.number_ticks(axes.xaxis)
-        for index, (audit, marks) in enumerate(zip(audits, rows, strict=True)):
-            y = index * row
-            drawing.name_row(axes, y, audit["label"], 0.36)
-            for offset, mark in enumerate(marks):
-                _draw_mark(axes, mark, y + (offset - 0.85) * gap, has_ledger(audit))
-        drawing.close_rows(axes, (len(audits) - 1) * row + 0.52, -0.52)
+        start = min(positive) / 1.6 if is_log else 0.0
+        axes.set_xlim(start, max(positive, default=1.0) * (1.6 if is_log else 1.1))
+        for row, audit in enumerate(audits):
+            drawing.name_row(axes, row, audit["label"], 0.28)
+            for role in drawing.ROLES:
+                if (value := audit["epsilon"][role]) is not None:
+                    axes.plot([max(value, start)], [row + 0.15], clip_on=False, **drawing.mark_of(role))
+        drawing.close_rows(axes, len(audits) - 0.48, -0.52)
         deltas = {audit["delta"] for audit in audits}
         at = f" at δ = {number(deltas.pop())}" if len(deltas) == 1 else " at each audit's δ"
         axes.set_xlabel(f"ε{at}, in nats{' (log scale)' if is_log else ''}")
-        style = {"markersize": 5, "linestyle": "-", "linewidth": 1.1}
-        legend = {mark.name: mark for marks in rows for mark in marks}
-        lines = [{**_look(mark), "label": name, **style} for name, mark in legend.items()]
-        drawing.legend_above(axes, lines, columns=2)
+        drawing.legend_above(axes, [{**drawing.mark_of(role), "label": role} for role in drawing.ROLES])
 
-    return drawing.svg_of(draw, 5.2, 0.85 + 0.54 * len(audits))
-
-
-def _look(mark: _Mark) -> dict[str, Any]:
-    color = drawing.ROLES[mark.role]
-    return {"marker": drawing.MARKERS[mark.role], "color": color, "markerfacecolor": "white" if mark.is_hollow else color}
-
-
-def _draw_mark(axes: Axes, mark: _Mark, height: float, has_accounts: bool) -> None:
-    color = drawing.ROLES[mark.role]
-    if mark.value is None:
-        why = "none" if mark.role == "measured" else "no finite number"
-        why = "no ledger" if mark.role == "accounted" and not has_accounts else why
-        across = ("axes fraction", "data")
-        drawing.write(axes, f"{mark.name}: {why}", (0, height), (10, 0), xycoords=across, color=color, **_SMALL)
-        return
-    start = axes.get_xlim()[0]
-    place = max(mark.value, start)
-    axes.plot([start, place], [height, height], color=color, linewidth=1.1, alpha=0.55)
-    axes.plot([place], [height], markersize=5, clip_on=False, linestyle="none", **_look(mark))
-    text = f"≥ {number(mark.value)}" if mark.role == "measured" else number(mark.value)
-    drawing.write(axes, text, (place, height), (6, 0), color=color, **_SMALL)
+    return drawing.svg_of(draw, 5.2, 0.85 + 0.42 * len(audits))
 
 
 @drawing.drawn_once

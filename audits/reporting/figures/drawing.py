@@ -157,6 +157,12 @@ def _svg(draw: Callable[[Figure], None], width: float, height: float) -> str:
     return text[text.index("<svg") :]
 
 
+def mark_of(role: Role, color: str | None = None) -> dict[str, Any]:
+    """Style of the mark of a role: accounted is a ring around what is claimed; in the color of the role if none is given."""
+    size, fill = (8, {"markerfacecolor": "none"}) if role == "accounted" else (5, {})
+    return {"marker": MARKERS[role], "color": color or ROLES[role], "markersize": size, "linestyle": "none", **fill}
+
+
 def few_ticks(count: int) -> MaxNLocator:
     """Tick locator with about so many round numbers."""
     from matplotlib.ticker import MaxNLocator

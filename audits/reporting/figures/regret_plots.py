@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypedDict
 
@@ -34,72 +33,58 @@ def regret_curves(
     cells: Sequence[BenchmarkCell],
     colors: dict[float, str],
     *,
-    is_log: bool,
     top: float,
     ceiling: float = 0.0,
     unit: str = "rounds",
 ) -> str:
-    """Mean regret against rounds with its band, one line per cell; on logarithmic axes also the bounds, dashed.
+    """Mean regret against rounds on logarithmic axes with its band, one line per cell, and the bounds, dashed.
 
-    A twin is a thin line in the color of the cell that it is without noise. Reference policies are thin dotted lines; on
-    linear axes one leaves the figure where it exceeds all that is compared, and has its name there.
+    A twin is a thin line in the color of the cell that it is without noise. Reference policies are thin dotted lines.
 
     Args:
       grid: rounds, increasing.
       cells: the cells to draw together, as in the document.
       colors: epsilon -> color, from `level_colors`.
-      is_log: both axes logarithmic, or both linear.
       top: the largest regret of all panels that are compared, in units of reward.
-      ceiling: the largest bound or reference of all panels; logarithmic axes reach to it.
+      ceiling: the largest bound or reference of all panels.
       unit: rounds or episodes.
 
     Returns:
       SVG text.
     """
-    bounded = [cell for cell in cells if is_log and cell["bound"] is not None]
-    least = [cell for cell in cells if is_log and cell["lower_bound"] is not None]
+    bounded = [cell for cell in cells if cell["bound"] is not None]
+    least = [cell for cell in cells if cell["lower_bound"] is not None]
+    twins = [cell for cell in cells if cell["twin_of"] is not None]
     owners = {cell["label"]: cell["epsilon"] for cell in cells}
 
     def draw(axes: Axes) -> None:
-        x = np.asarray(grid, dtype=float)
-        floor = max(top, 1e-12) * 1e-5 if is_log else -math.inf
-        ends, leaving = [], []
+        x, floor, ends = np.asarray(grid, dtype=float), max(top, 1e-12) * 1e-5, []
         for cell in cells:
-            epsilon = cell["epsilon"] if cell["twin_of"] is None else owners.get(cell["twin_of"])
-            is_reference, is_twin = cell["role"] == "reference", cell["twin_of"] is not None
+            epsilon = owners.get(cell["twin_of"] or "") if cell in twins else cell["epsilon"]
+            is_reference = cell["role"] == "reference"
             color = drawing.INK if is_reference else drawing.TWIN if epsilon is None else colors[epsilon]
             dash = drawing.DOTTED if is_reference else drawing.DASH_DOTTED if cell["epsilon"] is None else "-"
-            opacity, width = 0.07 if is_reference else 0.18, 1.0 if is_reference or is_twin else None
+            opacity, width = 0.07 if is_reference else 0.18, 1.0 if is_reference or cell in twins else None
             style = {"color": color, "linestyle": dash, "linewidth": width}
             mean = drawing.draw_line(axes, x, band_of(cell), opacity=opacity, floor=floor, **style)
-            if not is_log and mean[-1] > top * drawing.ROOM:
-                leaving.append((float(x[np.argmax(mean > top * drawing.ROOM)]), drawing.short(curve_name(cell, cells), 22)))
-            elif not is_twin:
+            if cell not in twins:
                 ends.append((float(mean[-1]), drawing.short(curve_name(cell, cells), 22), color))
-            if cell in least:
-                axes.plot(
-                    x, np.maximum(present(cell["lower_bound"]), floor), color=color, linewidth=1.0, linestyle=drawing.DOTTED
-                )
-            if cell in bounded:
-                axes.plot(x, np.maximum(present(cell["bound"]), floor), color=color, linewidth=1.0, linestyle=drawing.DASHED)
-        axes.set_xlabel(unit.removesuffix("s") + (" (log scale)" if is_log else ""))
+            for bound, line in ((cell["lower_bound"], drawing.DOTTED), (cell["bound"], drawing.DASHED)):
+                if bound is not None:
+                    axes.plot(x, np.maximum(bound, floor), color=color, linewidth=1.0, linestyle=line)
+        axes.set_xlabel(f"{unit.removesuffix('s')} (log scale)")
         axes.set_ylabel("regret (units of reward)")
-        if is_log:
-            axes.set_xscale("log")
-            drawing.log_ticks(axes.xaxis)
-            starts = [v for cell in cells for v in present(cell["mean"])[: max(1, len(grid) // 20)] if v > 0]
-            low, high = max(floor, min(starts, default=floor) * 0.7), max(top, ceiling, 1e-9) * 1.5
-            drawing.limit_regret(axes, low, high, is_log=True)
-        else:
-            _linear_axes(axes, [present(cell["low"]) for cell in cells], top)
-        twins = [cell for cell in cells if is_log and cell["twin_of"] is not None]
+        axes.set_xscale("log")
+        drawing.log_ticks(axes.xaxis)
+        starts = [v for cell in cells for v in present(cell["mean"])[: max(1, len(grid) // 20)] if v > 0]
+        low, high = max(floor, min(starts, default=floor) * 0.7), max(top, ceiling, 1e-9) * 1.5
+        drawing.limit_regret(axes, low, high, is_log=True)
         names = ("without noise", twins), ("upper bound", bounded), ("lower bound", least)
         dashes = zip(names, (drawing.DASH_DOTTED, drawing.DASHED, drawing.DOTTED), strict=True)
         thin = {"color": drawing.INK, "linewidth": 1.0}
         if legend := [{**thin, "linestyle": dash, "label": name} for (name, drawn), dash in dashes if drawn]:
             drawing.legend_above(axes, legend)
         drawing.label_ends(axes, float(x[-1]), ends)
-        _label_leaving(axes, leaving)
 
     return drawing.svg_of(draw, 4.3, 3.1)
 
@@ -149,22 +134,6 @@ def _linear_axes(axes: Axes, lows: Iterable[Sequence[float]], top: float) -> Non
     drawing.limit_regret(axes, min(0.0, *map(min, lows)), (top or 1.0) * drawing.ROOM, is_log=False)
     axes.set_xlim(left=0)
     drawing.number_ticks(axes.xaxis, 3)
-
-
-def _label_leaving(axes: Axes, leaving: list[tuple[float, str]]) -> None:
-    """Names lines above the place where they leave linear axes; names that would overlap share one place."""
-    right = axes.get_xlim()[1]
-    groups: list[list[tuple[float, str]]] = []
-    for x, name in sorted(leaving):
-        if groups and x - groups[-1][0][0] < 0.3 * right:
-            groups[-1].append((x, name))
-        else:
-            groups.append([(x, name)])
-    for group in groups:
-        names = ", ".join(name for _, name in group)
-        at = (min(max(group[0][0] / right, 0.12), 0.85), 1.0)
-        font = {"ha": "center", "va": "bottom", "fontsize": 8.5, "color": drawing.INK}
-        drawing.write(axes, names, at, (0, 3), xycoords="axes fraction", **font)
 
 
 def curve_name(cell: BenchmarkCell, among: Sequence[BenchmarkCell]) -> str:
@@ -278,10 +247,7 @@ def frontier(
         axes.set_ylabel("final regret" + (" (log scale)" if is_log else ""))
         ends_of_axis = (low / 1.3, high * 1.3) if is_log else (min(0.0, low), high * 1.08 if high > 0 else 1.0)
         drawing.limit_regret(axes, *ends_of_axis, is_log=is_log)
-        shape = {"color": drawing.INK, "linestyle": "none"}
-        hollow = {"markersize": 8, "markerfacecolor": "none"}
-        marks = [{**shape, "marker": mark, "label": role} for role, mark in drawing.MARKERS.items()]
-        drawing.legend_above(axes, [{**mark, **(hollow if mark["label"] == "accounted" else {})} for mark in marks])
+        drawing.legend_above(axes, [{**drawing.mark_of(role, drawing.INK), "label": role} for role in drawing.ROLES])
         drawing.label_ends(axes, axes.get_xlim()[1], ends)
 
     return drawing.svg_of(draw, 6.0, 2.5)
@@ -289,12 +255,9 @@ def frontier(
 
 def _draw_others(axes: Axes, three: Sequence[float | None], height: float, color: str) -> None:
     """Draws the accounted and the measured epsilon of one cell at the height of its regret, joined to the claimed one."""
-    _, accounted, measured = three
-    around: dict[str, Any] = {"color": color, "markersize": 8, "markerfacecolor": "none", "linestyle": "none"}
-    if accounted:
-        axes.plot([accounted], [height], drawing.MARKERS["accounted"], **around)
-    if measured:
-        axes.plot([measured], [height], drawing.MARKERS["measured"], color=color, markersize=5.5, linestyle="none")
+    for role, value in zip(drawing.ROLES, three, strict=True):
+        if value and role != "claimed":
+            axes.plot([value], [height], **drawing.mark_of(role, color))
     values = [value for value in three if value]
     axes.plot([min(values), max(values)], [height, height], color=color, linewidth=0.9, linestyle=drawing.DOTTED)
 

@@ -28,7 +28,16 @@ from bandana.audits.reporting.document import cells_of, has_ledger
 from bandana.audits.reporting.figures import audit_plots, regret_plots
 from bandana.audits.reporting.figures.drawing import ROLES
 from bandana.audits.reporting.numbers import number, unit_of
-from bandana.audits.reporting.sections.strength import WORDS, Promise, promises, reason_of, strength_of
+from bandana.audits.reporting.sections.strength import (
+    USER,
+    WORDS,
+    Promise,
+    odds,
+    promises,
+    reason_of,
+    right_guesses,
+    strength_of,
+)
 from bandana.audits.reporting.sections.utility import family_of, is_shown, short_names
 from bandana.audits.summary import epsilon_of, finite
 
@@ -105,7 +114,7 @@ def _numbers(promise: Promise, document: Report) -> list[float | None]:
 def _table(document: Report, shown: Sequence[Promise], numbers: Mapping[str, list[float | None]]) -> Block:
     audits = {audit["label"]: audit for audit in document["audits"]}
     own = {entry["label"]: entry["path"] for entry in document["related"]} if document["kind"] != "audit" else {}
-    people, n = document["people"]["count"], sum(1 for _ in promises(document))
+    people, made = document["people"]["count"], list(promises(document))
     deltas = {promise.delta for promise in shown}
     columns: list[Column] = ["Algorithm", "Verdict", "Strength", *(right(role, role) for role in ROLES)]
     rows: list[list[Cell]] = []
@@ -117,7 +126,7 @@ def _table(document: Report, shown: Sequence[Promise], numbers: Mapping[str, lis
             [
                 link_of(name, own.get(promise.label)),
                 "not audited" if audit is None else verdict_badge(audit["verdict"]),
-                spans_cell(span(word, "strong"), span(f": {reason_of(promise, people)}")),
+                spans_cell(span(word, "strong"), span(f": {reason_of(promise, people)}; {_to_a_person(promise)}")),
                 number(claimed),
                 "no ledger" if audit is not None and not has_ledger(audit) else number(accounted),
                 number(None) if audit is None else at_least(measured),
@@ -125,14 +134,27 @@ def _table(document: Report, shown: Sequence[Promise], numbers: Mapping[str, lis
         )
     delta = shown[0].delta
     at = "ε at each δ" if len(deltas) > 1 else f"ε at δ = {number(delta)}" if delta else "ε (pure)"
-    most = f" The {MOST} weakest of {n}." if n > MOST else ""
+    most = f" The {MOST} weakest of {len(made)} promises." if len(made) > MOST else ""
     return table_block(
-        f"Each promise, whether tests found it kept, and how strong it is; {at}.{most}",
+        f"The promise to one {level_of(made)}, whether tests found it kept, and how strong it is; {at}.{most} Even odds "
+        "become: somebody who knows all else gets to these odds at most, except with probability about δ. Right guesses: of "
+        "those between two values, at most so many; 50 % is chance.",
         columns,
         rows,
         groups=[("", 3), (at, 3)],
         widths=[2.2, 1.5, 2.6, 1, 1.1, 1.1],
     )
+
+
+def _to_a_person(promise: Promise) -> str:
+    """What a promise means for one record, as odds and as guesses."""
+    return f"even odds become {odds(promise.epsilon)}, right guesses {right_guesses(promise.epsilon, promise.delta)}"
+
+
+def level_of(made: Sequence[Promise]) -> str:
+    """Returns the unit that promises protect: a record, a user with all records, or, where they differ, a unit."""
+    levels = {promise.relation == USER for promise in made}
+    return "unit" if len(levels) > 1 else "user" if True in levels else "record"
 
 
 def _picture(document: Report, numbers: Mapping[str, list[float | None]]) -> list[Block]:
@@ -152,9 +174,9 @@ def _picture(document: Report, numbers: Mapping[str, list[float | None]]) -> lis
         ]
     audits = [audit for audit in document["audits"] if any(value is not None for value in audit["epsilon"].values())]
     audits = audits[:_MOST_ROWS]
-    words = "The ε of each audit: marks must not move right from claimed over accounted to measured. Hollow: measured with "
+    words = "The ε of each audit: claimed must be at least accounted, and accounted at least measured."
     dots = [(audit_plots.epsilons(audits), f"Dot plot of epsilon. {'; '.join(map(_described, audits))}.")] if audits else []
-    return [figure_block("claimed accounted measured", f"{words}nothing assumed.", dots, size="medium")] if dots else []
+    return [figure_block("claimed accounted measured", words, dots, size="medium")] if dots else []
 
 
 def _described(audit: Audit) -> str:

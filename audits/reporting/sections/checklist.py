@@ -183,32 +183,16 @@ def _utility(document: Report) -> _Answer:
 
 
 _QUESTIONS: tuple[tuple[str, str, Callable[[Report], _Answer]], ...] = (
-    (
-        "Privacy parameters",
-        "What do ε and δ mean for one person?",
-        _if_private("ε, odds and right guesses.", "label"),
-    ),
-    (
-        "Strength",
-        "How strong is it, by published thresholds?",
-        _if_private("Rated, with its reason.", "answer"),
-    ),
+    ("Privacy parameters", "What do ε and δ mean for one person?", _if_private("ε, odds and right guesses.", "answer")),
+    ("Strength", "How strong is it, by published thresholds?", _if_private("Rated, with its reason.", "answer")),
     ("Number of people", "Is δ small for the number of people?", _people),
-    (
-        "Definition",
-        "Which definition is claimed, and by whom?",
-        _if_audited("The claim with its source.", "scope"),
-    ),
+    ("Definition", "Which definition is claimed, and by whom?", _if_audited("The claim with its source.", "scope")),
     (
         "Unit of privacy",
         "Is an event, a record or a person protected?",
         _if_private("One record; k records by up to k × ε.", "label"),
     ),
-    (
-        "Neighbors",
-        "Which data sets are neighbors?",
-        _if_private("The relation of each claim.", "label"),
-    ),
+    ("Neighbors", "Which data sets are neighbors?", _if_private("The relation of each claim.", "label")),
     ("Trust model", "Who sees the data before noise is added?", _if_private("Central, joint or local.", "label")),
     (
         "Adversary",
@@ -231,11 +215,7 @@ _QUESTIONS: tuple[tuple[str, str, Callable[[Report], _Answer]], ...] = (
     ("Purpose", "What is the release for?", _if_declared("purpose")),
     ("Data source", "Where do the data come from?", _if_declared("data_source")),
     ("License", "Under which license or law are they used?", _if_declared("license")),
-    (
-        "Retention and access",
-        "Who reaches the data, and how long?",
-        _if_declared("retention"),
-    ),
+    ("Retention and access", "Who reaches the data, and how long?", _if_declared("retention")),
     ("Approval", "Who approved the release?", _if_declared("approver")),
     ("Expiry", "When must it be reviewed again?", _if_declared("expires")),
     ("Evidence", "Can a stranger check the numbers?", _always("Hashes, and commands to recompute.", "evidence")),

@@ -155,11 +155,7 @@ def _episode_table(violation: Counterexample) -> Block:
     for row in shown:
         mine, theirs = (
             (row["states"], row["actions"], row["rewards"]),
-            (
-                row["neighbor_states"],
-                row["neighbor_actions"],
-                row["neighbor_rewards"],
-            ),
+            (row["neighbor_states"], row["neighbor_actions"], row["neighbor_rewards"]),
         )
         same, other = ([_listed(states), _listed(actions), _values(rewards)] for states, actions, rewards in (mine, theirs))
         differing: list[Cell] = ["the same"] * 3 if mine == theirs else [badge(text, "bad") for text in other]

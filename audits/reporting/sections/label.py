@@ -6,29 +6,18 @@ from bandana.audits.documents.benchmark import BenchmarkCell
 from bandana.audits.documents.fields import present
 from bandana.audits.documents.report import BookSummary, Deployment, Report
 from bandana.audits.reporting import origin
-from bandana.audits.reporting.blocks import (
-    Block,
-    fact_list,
-    heading,
-    link,
-    note,
-    paragraph,
-    right,
-    span,
-    table_block,
-)
+from bandana.audits.reporting.blocks import Block, fact_list, heading, link, note, paragraph, span
 from bandana.audits.reporting.numbers import number, unit_of
-from bandana.audits.reporting.sections.answer import MOST, shown_of
+from bandana.audits.reporting.sections.answer import MOST, level_of
 from bandana.audits.reporting.sections.rounds import reach
 from bandana.audits.reporting.sections.strength import (
     SOURCES,
+    USER,
     Promise,
     composed,
     noise_sources,
-    odds,
     private_cells,
     promises,
-    right_guesses,
 )
 from bandana.audits.summary import epsilon_of
 
@@ -47,8 +36,6 @@ _WHOSE = {
     "own": "made by the user's own code; whose they are is not known here",
 }
 _NOT_DECLARED = "not declared"
-USER = "all records of one user"
-"""The relation of a promise to a user."""
 
 
 def label(document: Report) -> list[Block]:
@@ -59,8 +46,6 @@ def label(document: Report) -> list[Block]:
     """
     made = list(promises(document))
     blocks: list[Block] = related(document)
-    if made:
-        blocks.append(_promises(document, made))
     blocks.append(fact_list([(term, text) for term, text in _facts(document, made) if text]))
     blocks += _declared(document)
     return [*blocks, *origin.caveat(document["provenance"]), *([note(SOURCES)] if made else [])]
@@ -74,26 +59,6 @@ def related(document: Report) -> list[Block]:
         return []
     links = [[span(", ")] * (index > 0) + [link(entry["label"], entry["path"])] for index, entry in enumerate(others)]
     return [paragraph([span("Part of the report: "), *(part for parts in links for part in parts)])]
-
-
-def _promises(document: Report, made: list[Promise]) -> Block:
-    shown, one = shown_of(document), level_of(made)
-    most = f" The {MOST} weakest of {len(made)} promises." if len(made) > MOST else ""
-    return table_block(
-        f"The promise to one {one}.{most} Somebody who held two values of a {one} to be equally likely, and knows all else, "
-        "can get to these odds at most, except with probability about δ. Right guesses: the largest share that such a "
-        "person gets right; 50 % is chance.",
-        ["Algorithm", right("even odds become"), right("right guesses")],
-        [[each.label, odds(each.epsilon), right_guesses(each.epsilon, each.delta)] for each in shown],
-        widths=[2.0, 1.4, 1.05],
-        narrow=True,
-    )
-
-
-def level_of(made: list[Promise]) -> str:
-    """Returns the unit that promises protect: a record, a user with all records, or, where they differ, a unit."""
-    levels = {promise.relation == USER for promise in made}
-    return "unit" if len(levels) > 1 else "user" if True in levels else "record"
 
 
 def _facts(document: Report, made: list[Promise]) -> list[tuple[str, str]]:

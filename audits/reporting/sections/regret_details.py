@@ -4,22 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bandana.audits.documents.benchmark import Benchmark, BenchmarkCell, PairedDifference
+from bandana.audits.documents.benchmark import BenchmarkCell, PairedDifference
 from bandana.audits.documents.fields import present
 from bandana.audits.documents.report import Report
-from bandana.audits.reporting.blocks import Block, Column, bullets, figure_block, heading, paragraph, right, table_block
+from bandana.audits.reporting.blocks import Block, Column, bullets, figure_block, heading, paragraph, table_block
 from bandana.audits.reporting.figures import drawing, regret_plots
 from bandana.audits.reporting.numbers import NONE, number, unit_of
-from bandana.audits.reporting.sections.strength import epsilon_at
-from bandana.audits.reporting.sections.utility import (
-    TIMES_LEAST,
-    WITHHELD,
-    about_least,
-    family_of,
-    final_of,
-    is_shown,
-    times_least,
-)
+from bandana.audits.reporting.sections.utility import family_of, finals, is_shown
 
 _ONE = {"rounds": "a round", "episodes": "an episode"}
 
@@ -33,9 +24,8 @@ def regret_details(document: Report) -> list[Block]:
     if any(map(is_shown, cells)):
         blocks.append(
             paragraph(
-                "Left: linear axes; right: the same on logarithmic axes. All linear panels"
-                f"{' of one environment' if has_several else ''} share their vertical scale, and so do all logarithmic "
-                "ones. Thin dash-dotted lines: the same cells without their noise, with the same widths and forgetting. "
+                f"All panels{' of one environment' if has_several else ''} have logarithmic axes and share their vertical "
+                "scale. Thin dash-dotted lines: the same cells without their noise, with the same widths and forgetting. "
                 "Dotted: reference policies, which any algorithm should beat."
             )
         )
@@ -47,7 +37,7 @@ def regret_details(document: Report) -> list[Block]:
         on, unit = f" on {environment['label']}" if has_several else "", unit_of([environment])
         blocks += [heading(f"On {environment['label']}")] if has_several else []
         blocks += _regret_figures([cell for cell in here if is_shown(cell)], grid, colors, on, unit)
-        blocks += [*_budget(here, grid, colors, on, unit), _table(here, benchmark, grid, on, unit)]
+        blocks += [*_budget(here, grid, colors, on, unit), finals(here, benchmark, grid, on, unit)]
         if cautions := [f"{cell['label']}: {cell['caution']}." for cell in here if cell["caution"]]:
             blocks.append(bullets(cautions))
         blocks += _values(here)
@@ -84,27 +74,18 @@ def _regret_figures(
 ) -> list[Block]:
     compared = [cell for cell in cells if cell["role"] != "reference"] or cells
     top = max((max(present(cell["high"])) for cell in compared), default=1.0)
-    highest = [max(present(cell["bound"])) for cell in cells if is_bounded(cell)]
+    highest = [max(present(cell["bound"])) for cell in cells if cell["bound"] is not None]
     ceiling = max([*highest, *(max(present(cell["high"])) for cell in cells if cell["role"] == "reference")], default=0.0)
     blocks = []
     for title, drawn in _panels(cells):
-        described = _describe_regret(f"{title}{on}", drawn, grid[-1], unit)
-        images = [
-            (
-                regret_plots.regret_curves(grid, drawn, colors, is_log=is_log, top=top, ceiling=ceiling, unit=unit),
-                described + (" Logarithmic axes." if is_log else " Linear axes."),
-            )
-            for is_log in (False, True)
-        ]
-        bounded = [cell for cell in drawn if is_bounded(cell)]
+        image = regret_plots.regret_curves(grid, drawn, colors, top=top, ceiling=ceiling, unit=unit)
+        bounded, least = ([cell for cell in drawn if cell[bound] is not None] for bound in ("bound", "lower_bound"))
         thin = " Thin in a cell's color: without its noise." if any(cell["twin_of"] is not None for cell in drawn) else ""
-        dashed = " Dashed, on logarithmic axes: the bound stated by its source, listed below." if bounded else ""
-        least = [cell for cell in drawn if cell["lower_bound"] is not None]
+        dashed = " Dashed: the bound stated by its source, listed below." if bounded else ""
         dotted = " Dotted in a cell's color: a lower bound for any algorithm with its claim, listed below." if least else ""
         caption = f"Regret of {title}{on}. Gray: not private.{thin}{dashed}{dotted}"
-        blocks.append(
-            figure_block(f"regret of {title}{on}", caption, images, titles=["linear axes", "logarithmic axes"], size="large")
-        )
+        described = _describe_regret(f"{title}{on}", drawn, grid[-1], unit)
+        blocks.append(figure_block(f"regret of {title}{on}", caption, [(image, described)], size="medium"))
         texts: dict[str | None, list[str]] = {}  # of one theorem for several levels, the words stand once
         for cell in bounded:
             texts.setdefault(cell["bound_text"], []).append(_ending(cell, drawn, "most", cell["bound"]))
@@ -114,11 +95,6 @@ def _regret_figures(
         if listed:
             blocks.append(bullets(listed))
     return blocks
-
-
-def is_bounded(cell: BenchmarkCell) -> bool:
-    """True if the document holds a bound on the cell's regret."""
-    return cell["bound"] is not None
 
 
 def _ending(cell: BenchmarkCell, among: Sequence[BenchmarkCell], at: str, bound: list[float] | None) -> str:
@@ -170,36 +146,6 @@ def _budget(
             size="large",
         )
     ]
-
-
-def _table(cells: Sequence[BenchmarkCell], benchmark: Benchmark, grid: Sequence[int], on: str, unit: str) -> Block:
-    has_least = any(cell["lower_bound"] is not None for cell in cells)
-    columns = ["Cell", "Trust", right("ε at δ"), right("µ claimed", "claimed"), right("µ spent", "accounted")]
-    titles = ["Runs", "Final regret", "Interval", "Quantiles", *([TIMES_LEAST] if has_least else [])]
-    columns += [right(title) for title in titles]
-    rows = [
-        [
-            cell["label"],
-            cell["privacy_model"],
-            epsilon_at(cell),
-            number(cell["mu_claimed"]),
-            number(cell["mu"]),
-            number(cell["replications"]),
-            *final_of(cell),
-            WITHHELD if cell["final_quantiles"] is None else " / ".join(number(float(q)) for q in cell["final_quantiles"]),
-        ]
-        + ([times_least(cell)] if has_least else [])
-        for cell in cells
-    ]
-    return table_block(
-        f"Final regret{on} after {number(grid[-1])} {unit}, in units of reward; ε and µ as claimed by the source of each "
-        f"cell, µ spent as composed by the ledger. Interval: {benchmark['band']}. Quantiles: 10, 50 and 90 % of the "
-        f"replications. The regret of uniform play and of the best constant action is computed, not played. "
-        f"{about_least(cells)}",
-        columns,
-        rows,
-        widths=[2.5, 0.9, 0.7, 1.0, 0.8, 0.7, 1.0, 1.7, 2.2] + ([1.0] if has_least else []),
-    )
 
 
 def _comparisons(cells: Sequence[BenchmarkCell], comparisons: Sequence[PairedDifference], on: str) -> list[Block]:

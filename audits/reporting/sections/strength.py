@@ -32,6 +32,10 @@ SOURCES = (
 """Where the thresholds come from."""
 
 
+USER = "all records of one user"
+"""The relation of a promise to a user."""
+
+
 class Promise(NamedTuple):
     """One promise of a report.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bandana.audits.documents.audit import Audit, Main, Role, Three
+from bandana.audits.documents.audit import Audit, Main, Role
 from bandana.audits.documents.report import Report
 from bandana.audits.reporting import origin
 from bandana.audits.reporting.blocks import (
@@ -18,7 +18,7 @@ from bandana.audits.reporting.blocks import (
     verdict_badge,
 )
 from bandana.audits.reporting.figures.drawing import ROLES
-from bandana.audits.reporting.numbers import NONE, name_of, number, symbol_of
+from bandana.audits.reporting.numbers import NONE, number, symbol_of
 from bandana.audits.reporting.sections.label import related
 from bandana.audits.reporting.sections.power import factor_of, fault_matrix
 
@@ -67,43 +67,25 @@ def glossary(document: Report) -> list[Block]:
 
 
 def _verdicts(audits: list[Audit], own: dict[str, str]) -> Block:
-    deltas = {audit["delta"] for audit in audits}
-    one_delta = len(deltas) == 1
-    mains = list(dict.fromkeys(audit["main"]["quantity"] for audit in audits))
-    columns: list[Column] = ["Algorithm or building block", "Verdict", *([] if one_delta else [right("δ")])]
-    groups = [("", len(columns))]
-    at = f"ε at δ = {number(next(iter(deltas)))}" if one_delta else "ε at δ"
-    for title in (at, name_of(mains[0]) if len(mains) == 1 else "Main quantity"):
-        columns += [right(role, role) for role in ROLES]
-        groups.append((title, 3))
-    columns += [right("Smallest detectable fault"), right("Faults caught")]
-    groups.append(("", 2))
-    rows = []
+    columns: list[Column] = ["Algorithm or building block", "Verdict", *(right(role, role) for role in ROLES)]
+    rows: list[list[Cell]] = []
     for audit in audits:
-        row = [link_of(audit["label"], own.get(audit["label"])), verdict_badge(audit["verdict"])]
-        row += [] if one_delta else [number(audit["delta"])]
-        row += [_role_number(audit["epsilon"], role) for role in ROLES]
-        row += [main_number(audit["main"], role, names=len(mains) > 1) for role in ROLES]
+        row: list[Cell] = [link_of(audit["label"], own.get(audit["label"])), verdict_badge(audit["verdict"])]
+        row += [main_number(audit["main"], role) for role in ROLES]
         caught = sum(control["caught"] for control in audit["controls"])
         rows.append([*row, factor_of(audit["measurement"]["smallest_factor"]), f"{caught}/{len(audit['controls'])}"])
     return table_block(
-        "Verdicts. Claimed: by the source. Accounted: by our accountant, from the ledger of this run. Measured: a lower "
-        f"bound from attacks. A dash ({NONE}): no finite number, or no ledger to account.",
-        columns,
+        "Verdicts. Claimed: by the source, in its own definition. Accounted: from the ledger of this run. "
+        f"Measured: a lower bound from attacks. A dash ({NONE}): no finite number, or no ledger to account.",
+        [*columns, right("Smallest detectable fault"), right("Faults caught")],
         rows,
-        groups=groups,
-        widths=[2.6, 2.0, *([] if one_delta else [0.8]), *[1.25] * 6, 1.2, 0.95],
+        widths=[2.6, 2.0, *[1.25] * 3, 1.2, 0.95],
     )
 
 
-def _role_number(values: Three, role: Role) -> str:
-    return at_least(values[role]) if role == "measured" else number(values[role])
-
-
-def main_number(main: Main, role: Role, *, names: bool) -> str:
-    """Main quantity of a claim in one of its roles; `names` adds its symbol."""
+def main_number(main: Main, role: Role) -> str:
+    """Main quantity of a claim in one of its roles, with its symbol."""
     value = main[role]
-    if value is None or not names:
-        return _role_number(main, role)
-    sign = "≥" if role == "measured" else "="
-    return f"{symbol_of(main['quantity'])} {sign} {number(value)}"
+    if value is None:
+        return at_least(value) if role == "measured" else number(value)
+    return f"{symbol_of(main['quantity'])} {'≥' if role == 'measured' else '='} {number(value)}"

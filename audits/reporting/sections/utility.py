@@ -57,7 +57,7 @@ def utility(document: Report) -> list[Block]:
         blocks += [heading(f"On {environment['label']}")] if has_several else []
         blocks += [
             *_together(shown, grid, on, unit),
-            _finals(here, benchmark, grid, on, unit),
+            finals([cell for cell in here if cell["role"] != "twin"], benchmark, grid, on, unit),
             *tests_table(here, benchmark["replications"], on, unit),
         ]
     return blocks
@@ -128,28 +128,28 @@ def short_names(cells: Sequence[BenchmarkCell]) -> dict[str, str]:
     return {family: family for family in short}
 
 
-def _finals(cells: Sequence[BenchmarkCell], benchmark: Benchmark, grid: Sequence[int], on: str, unit: str) -> Block:
-    """Final regret of what the spec lists, and of reference policies."""
-    listed = [cell for cell in cells if cell["role"] != "twin"]
+def finals(listed: Sequence[BenchmarkCell], benchmark: Benchmark, grid: Sequence[int], on: str, unit: str) -> Block:
+    """Table of the final regret of some cells."""
     has_least = any(cell["lower_bound"] is not None for cell in listed)
-    columns = ["Cell", right("ε at δ"), *(right(title) for title in ("Final regret", "Interval", "Median"))]
-    columns += [right(TIMES_LEAST)] if has_least else []
+    columns = ["Cell", right("ε at δ"), right("µ spent", "accounted")]
+    columns += [right(title) for title in ("Final regret", "Interval", "Quantiles", *([TIMES_LEAST] if has_least else []))]
     rows = [
         [
             cell["label"],
             epsilon_at(cell),
+            number(cell["mu"]),
             *final_of(cell),
-            WITHHELD if cell["final_quantiles"] is None else number(float(cell["final_quantiles"][1])),
+            WITHHELD if cell["final_quantiles"] is None else " / ".join(number(float(q)) for q in cell["final_quantiles"]),
             *([times_least(cell)] if has_least else []),
         ]
         for cell in listed
     ]
     return table_block(
-        f"Final regret{on} after {number(grid[-1])} {unit}, in units of reward; ε as claimed. Interval: "
-        f"{benchmark['band']}. The appendix compares cells in pairs. {about_least(listed)}",
+        f"Final regret{on} after {number(grid[-1])} {unit}, in units of reward; ε as claimed, µ as composed by the ledger. "
+        f"Interval: {benchmark['band']}. Quantiles: 10, 50 and 90 % of the replications. {about_least(listed)}",
         columns,
         rows,
-        widths=[2.6, 0.8, 1.1, 1.9, 1.0] + ([1.1] if has_least else []),
+        widths=[2.6, 0.8, 0.8, 1.1, 1.9, 1.9] + ([1.1] if has_least else []),
     )
 
 

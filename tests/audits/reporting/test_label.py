@@ -111,7 +111,7 @@ def test_the_banner_follows_the_verdict_and_the_sentence_says_it(verdict, tone, 
 def test_strengths_of_several_promises_stand_in_the_sentence_and_each_reason_in_its_row():
     page = page_of(*(with_epsilon(each) | {"label": f"at {each}"} for each in (0.5, 5.0, 6.0, 20.0)))
     assert "none of 4 audits found a breach; 1 promise is strong, 2 moderate and 1 weak." in page
-    rows = re.findall(r"<strong>(\w+)</strong>: (.*?)</td>", page)
+    rows = re.findall(r"<strong>(\w+)</strong>: (.*?); even odds become .* : 1, right guesses .* %</td>", page)
     moderate = [("moderate", f"ε = {each} exceeds 1") for each in (5, 6)]
     assert rows == [("strong", "ε is at most 1, n × δ at most 0.1"), *moderate, ("weak", "ε = 20 exceeds 10")]
     assert "all promises are weak." in page_of(with_epsilon(20.0), with_epsilon(30.0) | {"label": "other"})
@@ -253,7 +253,7 @@ def test_every_answer_of_the_checklist_leads_to_a_section_of_the_report(audits):
 def test_many_promises_show_the_weakest():
     audits = [with_epsilon(float(level)) | {"label": f"at {level}"} for level in range(1, 13)]
     page = page_of(*audits)
-    inside = page[page.index('<section id="label"') : page.index('<section id="audits"')]
+    inside = page[page.index('<section id="answer"') : page.index('<section id="label"')]
     assert "The 8 weakest of 12 promises." in inside
     assert ">at 12</th>" in inside
     assert ">at 4</th>" not in inside
@@ -308,7 +308,7 @@ def returning(found=None, **visits):
 def test_without_a_declaration_every_promise_is_to_one_record():
     page = words_of(render_html(make(audits=[audit()])))
     assert "Nothing is declared: every promise is to one record." in page
-    assert "The promise to one record." in page
+    assert "The promise to one record, whether tests found it kept" in page
 
 
 def test_a_promise_to_one_record_where_ids_repeat_is_warned_of():
@@ -323,7 +323,7 @@ def test_a_promise_to_one_record_where_ids_repeat_is_warned_of():
 def test_a_promise_to_users_says_so():
     whole = "all records of one user"
     page = words_of(render_html(returning(audit() | {"unit": whole, "relation": whole}, most=4, apart=8)))
-    assert "The promise to one user." in page
+    assert "The promise to one user, whether tests found it kept" in page
     assert "a user has up to 4 records, 8 or more records apart (declared). The promise covers all records of a user" in page
     assert "Warning: ids repeat" not in page
     assert "A person with k records" not in page

@@ -197,8 +197,8 @@ def test_rejects_what_is_missing():
 
 
 def test_page_holds_every_figure_once(page):
-    # The first picture, all algorithms, two trade-offs, the power curve that both audits share, regret twice, its budget.
-    assert page.count("<svg") == 1 + 1 + 2 + 1 + 2 + 1
+    # The first picture, all algorithms, two trade-offs, the power curve that both audits share, regret, its budget.
+    assert page.count("<svg") == 1 + 1 + 2 + 1 + 1 + 1
     assert page.count('role="img"') == page.count("<svg")
     names = [attributes["id"] for _, attributes in Elements(page).found if "id" in attributes]
     assert len(names) == len(set(names))
@@ -208,7 +208,8 @@ def test_page_says_what_the_document_says(page):
     for word in (
         "2 audits: 2 PASS.",
         "ab" * 32,
-        "cd" * 32,
+        "ba" * 32,
+        "lists 1 files of evidence, each with both hashes",
         "Theorem 4",
         "4.377",
         "≥ 4.32",
@@ -444,7 +445,7 @@ def test_other_verdicts(verdict):
 
 def test_a_benchmark_without_audits_opens_with_regret_and_has_no_empty_section():
     text = render_html(make(audits=[]))
-    assert text.count("<svg") == 5
+    assert text.count("<svg") == 4
     assert re.findall(r"<h2[^>]*>(.*?)</h2>", text)[:3] == ["1  In short", "2  Label", "3  Regret: the cost of privacy"]
     assert text.index("What privacy costs: final regret") < text.index('<section id="label"')
     assert "no test asked whether this is kept" in text
@@ -509,33 +510,30 @@ def test_level_colors_do_not_depend_on_the_order():
 @pytest.mark.parametrize("final", [0.0, -5.0])
 def test_regret_that_never_grows_is_drawn(final):
     flat = cell("flat", 1.0, final)
-    for is_log in (False, True):
-        colors = drawing.level_colors([1.0])
-        svg = regret_plots.regret_curves([1, 30, 1000], [flat], colors, is_log=is_log, top=max(flat["high"]))
-        assert svg.startswith("<svg")
+    svg = regret_plots.regret_curves([1, 30, 1000], [flat], drawing.level_colors([1.0]), top=max(flat["high"]))
+    assert svg.startswith("<svg")
 
 
 # --- bounds on the regret -----------------------------------------------------------------------------------
 
 
-def test_bounds_are_drawn_on_logarithmic_axes_alone():
+def test_a_bound_is_drawn_dashed():
     plain, colors = cell("one", 1.0, 50.0), drawing.level_colors([1.0])
 
-    def drawn(found, *, is_log):
-        return regret_plots.regret_curves([1, 30, 1000], [found], colors, is_log=is_log, top=60.0, ceiling=500.0)
+    def drawn(found):
+        return regret_plots.regret_curves([1, 30, 1000], [found], colors, top=60.0, ceiling=500.0)
 
-    assert drawn(bounded(plain), is_log=False) == drawn(plain, is_log=False)
     # The line, and one in the legend.
-    assert drawn(bounded(plain), is_log=True).count("stroke-dasharray") == 2
-    assert "stroke-dasharray" not in drawn(plain, is_log=True)
+    assert drawn(bounded(plain)).count("stroke-dasharray") == 2
+    assert "stroke-dasharray" not in drawn(plain)
 
 
 def test_every_bound_is_told_with_its_theorem(whole_page):
     text = words_of(whole_page)
     assert text.count("Somebody, Theorem 5: 10 log t, beta = 3.1.") == 1, "once for the three levels of the panel"
-    assert text.count("Dashed, on logarithmic axes: the bound stated by its source, listed below.") == 1
+    assert text.count("Dashed: the bound stated by its source, listed below.") == 1
     assert "rdp(2, 0.1), at most 3,991 at the end; rdp(2, 1), at most" in text
-    assert "Dashed, on" not in words_of(render_html(make()))
+    assert "Dashed: the bound" not in words_of(render_html(make()))
 
 
 @pytest.mark.parametrize(
