@@ -11,6 +11,7 @@ from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, model_vali
 from bandana.algorithms import catalog
 from bandana.algorithms.entry import AS_KNOWN, PRINTED, Entry, not_offered
 from bandana.algorithms.parameters import Kind, Parameter
+from bandana.flows.spec.every import KINDS, level_within
 from bandana.flows.texts.effort import Replays
 from bandana.flows.texts.fields import MOST_FEATURES, Count, Level, NoTruth, OneOrSeveral, Order, Positive, Share, Strict
 from bandana.flows.texts.mistakes import plain, shown
@@ -28,6 +29,11 @@ class PrivacySpec(Strict):
     rho: OneOrSeveral[Level] | None = Field(
         None, description="Rho of a zero-concentrated guarantee, one or several, in place of epsilon."
     )
+    mu: OneOrSeveral[Level] | None = Field(
+        None,
+        description="Levels as the mu of Gaussian DP, in place of epsilon: the weakest claim of the algorithm's kind within "
+        "each, with alpha (2 if left out) or delta (1e-5) where the kind has one.",
+    )
     alpha: OneOrSeveral[Order] | None = Field(None, description="Order of a Renyi guarantee.")
     delta: OneOrSeveral[Share] | None = Field(
         None, description="Delta of an approximate guarantee; at most 0.1 on a file of data, and below 1 elsewhere."
@@ -39,23 +45,29 @@ class PrivacySpec(Strict):
 
     @model_validator(mode="after")
     def _is_one_guarantee(self) -> PrivacySpec:
-        if self.alpha is not None and self.delta is not None:
+        if self.mu is not None and {"epsilon", "rho"} & self.model_fields_set:
+            raise ValueError("mu is a level for every kind of guarantee: leave epsilon and rho out")
+        if self.mu is None and self.alpha is not None and self.delta is not None:
             raise ValueError("alpha asks for a Renyi guarantee and delta for an approximate one: give one of them")
         if self.rho is not None and {"epsilon", "alpha", "delta"} & self.model_fields_set:
             raise ValueError("rho alone asks for a zero-concentrated guarantee: leave epsilon, alpha and delta out")
-        if self.rho is None and self.epsilon is None:
-            raise ValueError("epsilon is missing; give it, or rho for a zero-concentrated guarantee")
+        if self.rho is None and self.epsilon is None and self.mu is None:
+            raise ValueError("epsilon is missing; give it, or rho for a zero-concentrated guarantee, or mu for any")
         return self
 
-    @property
-    def guarantee(self) -> str:
-        """Kind of guarantee: rho makes it a zero-concentrated one, alpha Renyi, delta approximate, epsilon alone pure."""
-        if self.rho is not None:
-            return "zcdp"
-        return "renyi" if self.alpha is not None else "approximate" if self.delta is not None else "pure"
+    def fits(self, guarantee: str | None) -> bool:
+        """True for a kind that it asks for: mu any, rho zero-concentrated, alpha Renyi, delta approximate, else pure."""
+        if self.mu is not None:
+            return guarantee in KINDS
+        kinds = {"zcdp": self.rho, "renyi": self.alpha, "approximate": self.delta}
+        return guarantee == next((kind for kind, given in kinds.items() if given is not None), "pure")
 
-    def levels(self) -> list[Guarantee]:
-        """Each combination, as the guarantee that its fields make."""
+    def levels(self, guarantee: str) -> list[Guarantee]:
+        """Each combination, as a guarantee of the kind."""
+        if self.mu is not None:
+            alphas = self.alpha if self.alpha and guarantee == "renyi" else [2.0]
+            deltas = self.delta if self.delta and guarantee == "approximate" else [1e-5]
+            return [level_within(guarantee, *level) for level in product(self.mu, alphas, deltas)]
         if self.rho is not None:
             return [ZCDP(rho) for rho in self.rho]
         assert self.epsilon is not None
@@ -138,7 +150,7 @@ class AlgorithmSpec(Strict):
             return self._without_privacy(private, twins)
         if not private:
             raise ValueError(f"privacy: {self.algorithm} is not private and takes no field privacy")
-        wanted = [entry for entry in private if entry.guarantee == self.privacy.guarantee]
+        wanted = [entry for entry in private if self.privacy.fits(entry.guarantee)]
         if not wanted:
             kinds = list(dict.fromkeys(str(entry.guarantee) for entry in private))
             given = ", ".join(sorted(self.privacy.model_fields_set))
@@ -148,12 +160,12 @@ class AlgorithmSpec(Strict):
             )
         if self.model == [catalog.NONE]:
             raise ValueError("privacy: the model none is the non-private twin; leave one of the two fields out")
-        if self.model is None and len(wanted) > 1:
-            models = ", ".join(entry.privacy_model for entry in wanted)
+        models = ", ".join(dict.fromkeys(entry.privacy_model for entry in wanted))
+        if self.model is None and "," in models:
             raise ValueError(f"model: {self.algorithm} is private in several trust models; name one or more of: {models}")
         if self.model is None:
             return wanted
-        return [_in_model(model, twins if model == catalog.NONE else wanted) for model in self.model]
+        return [entry for model in self.model for entry in _in_model(model, twins if model == catalog.NONE else wanted)]
 
     def _without_privacy(self, private: list[Entry], twins: list[Entry]) -> list[Entry]:
         if self.model in (None, [catalog.NONE]) and twins:
@@ -166,7 +178,7 @@ class AlgorithmSpec(Strict):
 
     def levels(self, entry: Entry) -> list[Guarantee | None]:
         """Privacy levels of one of its entries; None alone for a non-private one."""
-        return [*self.privacy.levels()] if self.privacy is not None and entry.is_private else [None]
+        return [*self.privacy.levels(str(entry.guarantee))] if self.privacy is not None and entry.is_private else [None]
 
     def calibrations_of(self, entry: Entry) -> list[str | dict[str, str] | None]:
         """Calibrations of one of its entries, by name or as a mixture of parts; None alone for a non-private one."""
@@ -231,9 +243,8 @@ def _examples(entries: list[Entry]) -> str:
     return " or ".join(f"privacy: {catalog.EXAMPLES[kind]}" for kind in kinds)
 
 
-def _in_model(model: str, entries: list[Entry]) -> Entry:
-    for entry in entries:
-        if entry.privacy_model == model:
-            return entry
+def _in_model(model: str, entries: list[Entry]) -> list[Entry]:
+    if own := [entry for entry in entries if entry.privacy_model == model]:
+        return own
     models = ", ".join(dict.fromkeys(entry.privacy_model for entry in entries)) or "no other"
     raise ValueError(f"model: there is no {model} form with this guarantee; there is: {models}")

@@ -89,8 +89,9 @@ def question(spec: Spec) -> str:
         level = algorithm.get("privacy") or {}
         if level.get("level") == "record":
             del level["level"]
-        if "rho" in level and level["rho"] is None:
-            del level["rho"]
+        for name in {"rho", "mu"} & level.keys():
+            if level[name] is None:
+                del level[name]
     return content_key(json.loads(json.dumps(facts).replace('"as-known"', '"printed"')))  # its first name
 
 

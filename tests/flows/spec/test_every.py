@@ -105,3 +105,22 @@ def test_trust_models_can_be_chosen():
 def test_mistakes_are_named(item, message):
     with pytest.raises(SpecError, match=message):
         spec_of(item)
+
+
+def test_mu_asks_any_algorithm_for_the_weakest_claim_of_its_kind():
+    """0.8069-DP is the weakest pure claim within 1-GDP, (2, 1)- and (8, 4)-RDP and 0.5-zCDP are 1-GDP of Gaussian noise."""
+    items = [
+        {"algorithm": "dp-imed", "calibrations": "tight", "privacy": {"mu": 1}},
+        {"algorithm": "adar-ucb", "calibrations": "tight", "privacy": {"mu": [0.5, 1], "alpha": 8}},
+        {"algorithm": "adac-ucb", "calibrations": "tight", "privacy": {"mu": 1}},
+    ]
+    fields = {"name": "equal", "seed": 1, "environment": {"kind": "bernoulli", "means": [0.6, 0.4]}, "horizon": 50}
+    cells = cells_of(parse_spec(yaml.safe_dump({**fields, "replications": 2, "algorithms": items}), "s", Path()))
+    stated = [str(cell.claim().stated) for cell in cells]
+    assert stated == ["0.8069-DP", "(2, 1)-RDP", "(8, 1)-RDP", "(8, 4)-RDP", "0.5-zCDP"]
+    assert [cell.claim().gaussian.mu for cell in cells] == pytest.approx([1, 1, 0.5, 1, 1], rel=1e-3)
+    assert max(cell.claim().gaussian.mu for cell in cells) <= 1 + 1e-12
+    for wrong in ({"mu": 1, "epsilon": 1}, {"mu": 1, "rho": 1}):
+        items[0]["privacy"] = wrong
+        with pytest.raises(SpecError, match=r"algorithms\[0\].privacy.mu: mu is a level for every kind of guarantee: leave"):
+            parse_spec(yaml.safe_dump({**fields, "replications": 2, "algorithms": items}), "s", Path())
