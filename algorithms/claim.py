@@ -5,17 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from bandana.privacy_core import (
-    ZCDP,
-    ApproxDP,
-    GaussianDP,
-    Guarantee,
-    Participation,
-    PureDP,
-    Relation,
-    RenyiDP,
-    TrustModel,
-)
+from bandana.privacy_core import ZCDP, ApproxDP, GaussianDP, Guarantee, Participation, PureDP, Relation, RenyiDP, TrustModel
 
 ALL_ACTIONS, THE_OUTPUT = "all actions", "the output"
 """Subjects of the claims that users write: on an algorithm, and on a release."""

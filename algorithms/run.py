@@ -102,12 +102,7 @@ def _in_order(contexts: FloatArray, labels: IntArray) -> FloatArray:
 
 
 def _play_episodes(
-    algorithm: Algorithm,
-    stream: EpisodicStream,
-    ledger: Ledger,
-    total: int,
-    observers: Sequence[Observer],
-    drawn: _Tosses,
+    algorithm: Algorithm, stream: EpisodicStream, ledger: Ledger, total: int, observers: Sequence[Observer], drawn: _Tosses
 ) -> tuple[Any, Any]:
     sensitive, released = algorithm.init(ledger.n_reps)
     shape, length = ledger.n_reps, stream.episode_length

@@ -388,11 +388,7 @@ class LiveLedger:
         return composed
 
     def worst_record(
-        self,
-        before: int | None = None,
-        rep: int | None = None,
-        delta: float = 1e-5,
-        users: Participation | None = None,
+        self, before: int | None = None, rep: int | None = None, delta: float = 1e-5, users: Participation | None = None
     ) -> Counter[Event]:
         """The one of `worst_records`, or with `users` of `worst_users`, with the largest epsilon at `delta`.
 

@@ -89,12 +89,7 @@ class FourierMap(FeatureMap):
 
 
 def quadrature_fourier(
-    kernel: Kernel,
-    dimension: int,
-    n_features: int,
-    low: float = -1.0,
-    high: float = 1.0,
-    rule: str = "gauss-hermite",
+    kernel: Kernel, dimension: int, n_features: int, low: float = -1.0, high: float = 1.0, rule: str = "gauss-hermite"
 ) -> FeatureMap:
     """Features on a grid of frequencies; of an additive kernel those of its groups side by side.
 
@@ -243,12 +238,7 @@ def _measured(kernel: Line, frequencies: FloatArray, weights: FloatArray, width:
 
 
 def random_fourier(
-    kernel: Kernel,
-    dimension: int,
-    n_features: int,
-    seed: int,
-    low: float = -1.0,
-    high: float = 1.0,
+    kernel: Kernel, dimension: int, n_features: int, seed: int, low: float = -1.0, high: float = 1.0
 ) -> FeatureMap:
     r"""Frequencies drawn from the spectrum, of equal weights (Rahimi and Recht 2008): for comparison, in any dimension.
 

@@ -171,11 +171,7 @@ def _strength(events: Events) -> tuple[float, Guarantee]:
 
 
 def examine(
-    trial: Trial,
-    effort: Effort,
-    subject: Mapping[str, str],
-    about: Setup,
-    controls: tuple[Control, ...] | None = None,
+    trial: Trial, effort: Effort, subject: Mapping[str, str], about: Setup, controls: tuple[Control, ...] | None = None
 ) -> Outcome:
     """Audits an algorithm that keeps the protocol (`bandana.audits.own.conformance` says whether it does), and faults.
 

@@ -39,15 +39,7 @@ from bandana.audits.bounds.one_run import LEAST
 from bandana.audits.bounds.one_run_methods import bound, plan
 from bandana.audits.neighbors.neighbor import Canaries
 from bandana.audits.outcome import GUESSED_COINS, ONE_RUN, StatedBound
-from bandana.privacy_core import (
-    GaussianDP,
-    LiveLedger,
-    Mechanism,
-    PureDP,
-    ReproducibleNoise,
-    is_selection,
-    without_noise,
-)
+from bandana.privacy_core import GaussianDP, LiveLedger, Mechanism, PureDP, ReproducibleNoise, is_selection, without_noise
 from bandana.privacy_core.checks import at_least, probability
 from bandana.privacy_core.ledger import Reads
 

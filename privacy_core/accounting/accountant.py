@@ -41,10 +41,7 @@ _NEVER_LESS = 1 + 1e-12
 
 
 def account(
-    events: Mapping[Event, int],
-    *,
-    relation: Relation = Relation.REPLACE_RECORD,
-    trust: TrustModel = TrustModel.CENTRAL,
+    events: Mapping[Event, int], *, relation: Relation = Relation.REPLACE_RECORD, trust: TrustModel = TrustModel.CENTRAL
 ) -> Guarantee | PrivacyCurve | None:
     """The guarantee of one record that the given events touch.
 

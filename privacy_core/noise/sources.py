@@ -16,13 +16,7 @@ import numpy as np
 from scipy.special import ndtr
 from scipy.stats import binom
 
-from bandana.privacy_core.accounting.events import (
-    BoundedRangeEvent,
-    Event,
-    NonPrivateEvent,
-    PureEvent,
-    ResponseEvent,
-)
+from bandana.privacy_core.accounting.events import BoundedRangeEvent, Event, NonPrivateEvent, PureEvent, ResponseEvent
 from bandana.privacy_core.arrays import FloatArray, IntArray
 from bandana.privacy_core.checks import positive
 

@@ -18,15 +18,7 @@ import numpy as np
 from bandana.privacy_core.accounting.guarantees import Relation
 from bandana.privacy_core.arrays import FloatArray
 from bandana.privacy_core.checks import positive
-from bandana.privacy_core.noise.matrices import (
-    EQUAL,
-    GOE,
-    JointGaussian,
-    Packed,
-    PackedGaussian,
-    Packing,
-    packing,
-)
+from bandana.privacy_core.noise.matrices import EQUAL, GOE, JointGaussian, Packed, PackedGaussian, Packing, packing
 from bandana.privacy_core.noise.mechanisms import LaplaceLaw
 from bandana.privacy_core.noise.sensitivities import pair_l1_bound
 from bandana.privacy_core.noise.sources import NoiseSource

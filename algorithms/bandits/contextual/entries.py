@@ -13,17 +13,7 @@ from bandana.algorithms.bandits.contextual.lin_ucb import LinUCB, LinUCBSettings
 from bandana.algorithms.bandits.contextual.logistic_ucb import LOGISTIC
 from bandana.algorithms.bandits.contextual.oful import PARTS, adar_oful, oful
 from bandana.algorithms.bandits.contextual.regression_policies import POLICIES
-from bandana.algorithms.entry import (
-    AS_KNOWN,
-    AZIZE_BASU,
-    Bound,
-    Entry,
-    Form,
-    RegretBound,
-    Settings,
-    built_by,
-    of_rewards,
-)
+from bandana.algorithms.entry import AS_KNOWN, AZIZE_BASU, Bound, Entry, Form, RegretBound, Settings, built_by, of_rewards
 from bandana.algorithms.epochs import EPOCHS, in_epochs, one_epoch, proved_in_epochs
 from bandana.algorithms.parameters import BETA_SCALE, FAILURE, RIDGE, SWITCH, declared
 from bandana.algorithms.problem import CONTEXTUAL

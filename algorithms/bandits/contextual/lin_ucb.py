@@ -152,12 +152,7 @@ class LinUCB(DecidesEachRecord):
     def init(self, n_reps: int) -> tuple[Sensitive, Model]:
         """The states before the first round."""
         d = self.n_features
-        model = Model(
-            np.zeros((n_reps, d)),
-            np.zeros((n_reps, d, d)),
-            np.zeros(n_reps),
-            np.zeros(n_reps, dtype=np.int64),
-        )
+        model = Model(np.zeros((n_reps, d)), np.zeros((n_reps, d, d)), np.zeros(n_reps), np.zeros(n_reps, dtype=np.int64))
         self._learn(model, np.zeros((n_reps, d, d + 1)), 0)
         return Sensitive(self.sums.init(n_reps, (d, d + 1))), model
 

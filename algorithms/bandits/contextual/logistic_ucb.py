@@ -26,16 +26,7 @@ from bandana.algorithms.problem import CONTEXTUAL
 from bandana.algorithms.protocol import FloatArray, IntArray, Record
 from bandana.algorithms.regression.noisy_sums import exact_sums, quantiles
 from bandana.algorithms.regression.private_ridge import PrivateRidge, Regularizer
-from bandana.privacy_core import (
-    ApproxDP,
-    Factorized,
-    FactorizedSum,
-    Interval,
-    PrivateSum,
-    Structure,
-    TrustModel,
-    calibrate,
-)
+from bandana.privacy_core import ApproxDP, Factorized, FactorizedSum, Interval, PrivateSum, Structure, TrustModel, calibrate
 from bandana.privacy_core.checks import failure_of, positive
 
 NAME = "logistic-ucb"

@@ -38,11 +38,7 @@ def or_else(default: float, value: float | None) -> float:
 
 
 def optimistic(
-    theta: FloatArray,
-    inverse: FloatArray,
-    width: FloatArray,
-    context: FloatArray | None,
-    preference: IntArray | None = None,
+    theta: FloatArray, inverse: FloatArray, width: FloatArray, context: FloatArray | None, preference: IntArray | None = None
 ) -> IntArray:
     """The action of largest upper bound in each replicate, (n_reps,); of those equal up to `TIE`, the first preferred."""
     if context is None:

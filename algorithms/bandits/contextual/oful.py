@@ -33,17 +33,7 @@ from bandana.algorithms.papers.azize_basu import most_updates, reward_sum_sd
 from bandana.algorithms.protocol import DecidesEachRecord, FloatArray, IntArray, Record
 from bandana.algorithms.regression import ridge_numba
 from bandana.algorithms.regression.noisy_sums import UP
-from bandana.privacy_core import (
-    Exact,
-    FactorizedSum,
-    Gaussian,
-    Interval,
-    Ledger,
-    PhaseSum,
-    PhaseTotal,
-    PrivateSum,
-    Relation,
-)
+from bandana.privacy_core import Exact, FactorizedSum, Gaussian, Interval, Ledger, PhaseSum, PhaseTotal, PrivateSum, Relation
 from bandana.privacy_core.checks import at_least, failure_of, non_negative, one_of, order, positive, probability
 
 PARTS: Mapping[str, Mapping[str, str]] = {

@@ -164,10 +164,7 @@ PARTS = {
     "tight": {"noise": "tight", "width": "exact", "estimator": "all"},
 }
 """Calibration of AdaR-UCB -> its parts, see `EpisodicUCB`."""
-PURE_PARTS = {
-    "printed": {"width": "printed", "estimator": "last"},
-    "tight": {"width": "exact", "estimator": "all"},
-}
+PURE_PARTS = {"printed": {"width": "printed", "estimator": "last"}, "tight": {"width": "exact", "estimator": "all"}}
 """Calibration of AdaP-UCB -> its parts, see `adap_ucb`; its noise is exact in both."""
 
 

@@ -23,13 +23,7 @@ from bandana.algorithms.bandits.contextual.offers import UNIT_BALL, optimistic, 
 from bandana.algorithms.papers.dubey import joint_printed_sd, local_printed_sds
 from bandana.algorithms.protocol import FloatArray, IntArray, Record
 from bandana.algorithms.regression import ridge_numba
-from bandana.algorithms.regression.noisy_sums import (
-    NoisySums,
-    exact_sums,
-    printed_messages,
-    printed_tree,
-    private_sums,
-)
+from bandana.algorithms.regression.noisy_sums import NoisySums, exact_sums, printed_messages, printed_tree, private_sums
 from bandana.algorithms.regression.norms import Bounded
 from bandana.algorithms.rkhs.features import FeatureMap
 from bandana.privacy_core import ApproxDP, Interval, TrustModel

@@ -15,17 +15,7 @@ from bandana.algorithms.bandits.linear.phased_elimination import (
     gope,
     theorem_8_bound,
 )
-from bandana.algorithms.entry import (
-    AZIZE_BASU,
-    Bound,
-    Entry,
-    Form,
-    RegretBound,
-    Settings,
-    built_by,
-    fitting,
-    of_rewards,
-)
+from bandana.algorithms.entry import AZIZE_BASU, Bound, Entry, Form, RegretBound, Settings, built_by, fitting, of_rewards
 from bandana.algorithms.parameters import BETA_SCALE, FAILURE, declared
 from bandana.algorithms.problem import LINEAR
 from bandana.algorithms.protocol import FloatArray, IntArray

@@ -448,13 +448,7 @@ def adar_gope_pure(
 
 
 def theorem_8_bound(
-    horizon: ArrayLike,
-    n_arms: int,
-    dimension: int,
-    alpha: float,
-    epsilon: float,
-    delta: float,
-    reward_range: Interval,
+    horizon: ArrayLike, n_arms: int, dimension: int, alpha: float, epsilon: float, delta: float, reward_range: Interval
 ) -> FloatArray:
     r"""Theorem 8 with its constants: exceeded with probability at most delta by the printed AdaR-GOPE, at `beta_scale` 1.
 

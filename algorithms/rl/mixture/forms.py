@@ -25,13 +25,7 @@ from bandana.algorithms.mdp.models import MixtureModel
 from bandana.algorithms.papers.luyo import depth
 from bandana.algorithms.regression.noise_norms import ConstantNorms, GaussianNorms, LaplaceNorms, NoiseNorms
 from bandana.algorithms.regression.norms import Bounded
-from bandana.algorithms.rl.mixture.calibrations import (
-    Parts,
-    Promise,
-    calibrations,
-    printed_laplace_scale,
-    printed_sd,
-)
+from bandana.algorithms.rl.mixture.calibrations import Parts, Promise, calibrations, printed_laplace_scale, printed_sd
 from bandana.algorithms.rl.mixture.targets import Targets, centered_targets, printed_targets
 from bandana.algorithms.rl.mixture.vtr import UCRLVTR
 from bandana.algorithms.rl.mixture.vtr_plus import (

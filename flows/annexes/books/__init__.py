@@ -3,9 +3,6 @@
 from bandana.flows.annex import Annex
 
 ANNEX = Annex(
-    plugs={
-        "groups": {"book": f"{__name__}.commands:app"},
-        "books": {"keeper": f"{__name__}.keeper:Keeper"},
-    },
+    plugs={"groups": {"book": f"{__name__}.commands:app"}, "books": {"keeper": f"{__name__}.keeper:Keeper"}},
     pages=("docs/book.md",),
 )

@@ -20,8 +20,7 @@ def verify(
         Path, typer.Argument(help="An evidence file (*.npz), a report's JSON file, or a bundle.", show_default=False)
     ],
     replay: Annotated[
-        str | None,
-        option("Also run so many blocks of replays again, drawn at random: a number, or a share such as 1%."),
+        str | None, option("Also run so many blocks of replays again, drawn at random: a number, or a share such as 1%.")
     ] = None,
     spec: Annotated[
         Path | None,

@@ -166,12 +166,7 @@ def _measured(problem: Problem, cells: _Finished) -> dict[str, tuple[Cell, Measu
 
 
 def _problem(
-    problem: Problem,
-    played: _Finished,
-    tuned: _Finished,
-    missing: Sequence[str],
-    audits: dict[str, Audited],
-    store: Store,
+    problem: Problem, played: _Finished, tuned: _Finished, missing: Sequence[str], audits: dict[str, Audited], store: Store
 ) -> documents.Problem:
     spec, cells = problem.spec, problem.plan.played
     described = problem.plan.environments[0].describe()

@@ -280,9 +280,7 @@ def _figure(problem: Problem, private: Sequence[Row]) -> Block:
         [
             (
                 plots.measure_against_mu(
-                    {name: [row for row in private if family_of(row) == name] for name in lines},
-                    others,
-                    measure.words,
+                    {name: [row for row in private if family_of(row) == name] for name in lines}, others, measure.words
                 ),
                 f"{measure.head} against mu on {problem['title']}. {ends}.",
             )

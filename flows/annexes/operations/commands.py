@@ -60,13 +60,9 @@ class Reporting:
     ] = None
     port: Annotated[int, typer.Option(min=1, max=65535, help="Port of Prefect's pages, on the loopback interface.")] = 4200
     server: Annotated[
-        str | None,
-        typer.Option(metavar="URL", help="API of a Prefect server that runs already; none is started."),
+        str | None, typer.Option(metavar="URL", help="API of a Prefect server that runs already; none is started.")
     ] = None
-    insecure: Annotated[
-        bool,
-        typer.Option("--insecure", help="Allow a --server of another machine without TLS."),
-    ] = False
+    insecure: Annotated[bool, typer.Option("--insecure", help="Allow a --server of another machine without TLS.")] = False
 
     def open(self, data: Path | None) -> DataFolder:
         """Opens the data folder, and puts what Prefect's client needs into this process's environment.

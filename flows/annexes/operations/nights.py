@@ -122,11 +122,7 @@ def page(suite: str, nights: Sequence[Night], links: Mapping[str, str]) -> str:
             change = "-" if earlier is None else f"{value - earlier:+.4g}" if value != earlier else "0"
             series = [night.numbers.get(label, {}).get(name) for night in shown]
             lines.append(f"| {label} | {name} | {value:.4g} | {change} | {sparkline(series)} |")
-        lines += [
-            "",
-            "Bars run from the least to the greatest value of these nights; a dot is a night without it.",
-            "",
-        ]
+        lines += ["", "Bars run from the least to the greatest value of these nights; a dot is a night without it.", ""]
     lines += _all_nights(tonight.fresh)
     lines += [f"- {what}: `{where}`" for what, where in links.items()]
     return "\n".join(lines) + "\n"

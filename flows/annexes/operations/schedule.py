@@ -71,11 +71,7 @@ def nightly_benchmark(
     task_runner=task_runner(Resources(), Executor.PROCESSES, "bandana.flows.suites.audit_all"),
 )
 def weekly_audit(
-    data: str | None = None,
-    only: list[str] | None = None,
-    replays: int = 100_000,
-    examples: int = 100,
-    seed: int = 0,
+    data: str | None = None, only: list[str] | None = None, replays: int = 100_000, examples: int = 100, seed: int = 0
 ) -> JsonObject | State[AlarmRaised]:
     """Audits every private algorithm of the catalog and every building block.
 

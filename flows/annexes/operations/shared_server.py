@@ -45,11 +45,7 @@ def check_address(api: str, insecure: bool) -> None:
 
 def client_settings(api: str) -> dict[str, str]:
     """The environment of a service whose server is another process."""
-    return {
-        "PREFECT_API_URL": api,
-        "PREFECT_LOGGING_LEVEL": "INFO",
-        "PREFECT_FLOWS_HEARTBEAT_FREQUENCY": str(HEARTBEAT),
-    }
+    return {"PREFECT_API_URL": api, "PREFECT_LOGGING_LEVEL": "INFO", "PREFECT_FLOWS_HEARTBEAT_FREQUENCY": str(HEARTBEAT)}
 
 
 @contextmanager

@@ -16,11 +16,7 @@ ARTIFACT_ROOT = "_MLFLOW_SERVER_ARTIFACT_ROOT"
 
 def server_environment() -> dict[str, str]:
     """Environment variables that `mlflow server` sets for the process that serves its application."""
-    return {
-        "_MLFLOW_SGI_NAME": "uvicorn",
-        "_MLFLOW_SERVER_BOOT_ID": uuid.uuid4().hex,
-        "_MLFLOW_IN_JOB_EXECUTOR": "false",
-    }
+    return {"_MLFLOW_SGI_NAME": "uvicorn", "_MLFLOW_SERVER_BOOT_ID": uuid.uuid4().hex, "_MLFLOW_IN_JOB_EXECUTOR": "false"}
 
 
 def create_tables(engine: Engine) -> None:

@@ -169,10 +169,7 @@ class ReleaseOutcome:
             other += ", generators that the data seed"
         if self.tried:
             where += f"; {sum(control.is_caught for control in self.tried)} of {len(self.tried)} planted faults caught"
-        lines = [
-            where,
-            f"does not cover: {other}, rarer events, the last bits of floating-point numbers, time",
-        ]
+        lines = [where, f"does not cover: {other}, rarer events, the last bits of floating-point numbers, time"]
         if self.is_cut:
             lines.append("the time ended before all runs were made: more --seconds give more power")
         if self.left_out:

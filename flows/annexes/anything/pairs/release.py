@@ -26,14 +26,7 @@ from bandana.audits.neighbors.neighbor import Given
 from bandana.audits.outcome import OUTPUT, StatedBound
 from bandana.audits.plan import plan_release
 from bandana.audits.replays.measure import rounded
-from bandana.flows.annexes.anything.outputs.bounds import (
-    LEAST,
-    SEEN,
-    WARY,
-    Contender,
-    check_order,
-    most_promising,
-)
+from bandana.flows.annexes.anything.outputs.bounds import LEAST, SEEN, WARY, Contender, check_order, most_promising
 from bandana.flows.annexes.anything.outputs.calls import Batch, BrokenSubject, Caller, Outputs, Raised, is_numeric
 from bandana.flows.annexes.anything.outputs.deadline import NEVER, Deadline, TimeIsUpError
 from bandana.flows.annexes.anything.outputs.encoding import Encoder, joined
@@ -138,10 +131,7 @@ def _notes(caller: Caller, outputs: Outputs) -> tuple[str, ...]:
             "the same seed gave different outputs: it draws more randomness than its seed, and nobody can repeat it"
         )
     raised = Counter(item.kind for item in outputs if isinstance(item, Raised)) if not is_numeric(outputs) else Counter()
-    return (
-        *notes,
-        *(f"{n} of {len(outputs)} runs raised {kind}, which counts as an output" for kind, n in raised.items()),
-    )
+    return (*notes, *(f"{n} of {len(outputs)} runs raised {kind}, which counts as an output" for kind, n in raised.items()))
 
 
 def _seconds_to_read(outputs: Outputs) -> float:

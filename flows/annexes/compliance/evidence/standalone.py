@@ -147,11 +147,7 @@ def conclude(path: Path, result: Verification) -> str:
     else:
         word = "verified" if result.is_verified else "PARTLY COMPARED"
         sentence = f"{word}, {result.n_checked} lines compared and none differs; the verdict is {result.verdict}"
-    parts = (
-        ("compared", result.compared),
-        ("not compared", result.not_compared),
-        ("only the sender knows", result.claimed),
-    )
+    parts = (("compared", result.compared), ("not compared", result.not_compared), ("only the sender knows", result.claimed))
     return f"{path.name}: {sentence}" + "".join(
         f". {name.capitalize()}: {'; '.join(which)}" for name, which in parts if which
     )

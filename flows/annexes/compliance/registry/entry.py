@@ -15,13 +15,7 @@ from bandana.audits.documents.report import Deployment, Report
 from bandana.audits.reporting import origin
 from bandana.audits.reporting.numbers import number
 from bandana.audits.reporting.sections.label import TRUST
-from bandana.audits.reporting.sections.strength import (
-    composed,
-    noise_sources,
-    on_private_data,
-    private_cells,
-    promises,
-)
+from bandana.audits.reporting.sections.strength import composed, noise_sources, on_private_data, private_cells, promises
 from bandana.audits.summary import epsilon_of
 from bandana.flows.annexes.compliance.registry.fields import RegistryEntry
 from bandana.flows.texts.json_text import JsonObject
