@@ -87,7 +87,7 @@ class Result:
     def _repr_html_(self) -> str:
         """Regret and privacy of all cells, as a notebook shows them."""
         table = self.frame()[_IN_NOTEBOOKS].dropna(axis=1, how="all")
-        return f"<p>{escape(repr(self))}</p>" + table.to_html(index=False, na_rep="", float_format="{:.4g}".format)
+        return f"<p>{escape(repr(self))}</p>" + str(table.to_html(index=False, na_rep="", float_format="{:.4g}".format))
 
     @property
     def cells(self) -> list[Cell]:

@@ -22,7 +22,8 @@ _PLAINER = {
     "int_type": "must be a whole number", "int_parsing_size": "must be a smaller number",
     "float_parsing": "must be a number", "float_type": "must be a number", "string_type": "must be text",
     "bool_parsing": "must be true or false", "bool_type": "must be true or false", "list_type": "must be a list",
-    "dict_type": "must be names with values, as in {name: value}",
+    "dict_type": "must be names with values, as in {name: value}", "path_type": "must be the place of a file",
+    **dict.fromkeys(("date_type", "date_parsing", "date_from_datetime_parsing"), "must be a day, as YYYY-MM-DD"),
 }  # fmt: skip
 """Pydantic's kind of mistake -> what the value must be, in place of how it was read."""
 
@@ -74,9 +75,11 @@ def shown(value: object) -> str:
 
 def explain_all(items: Sequence[ErrorDetails], model: type[BaseModel], tree: yaml.Node | None, source: str) -> str:
     """Every mistake in what should be such a model, a line each; the first twenty of very many."""
-    lines = [explain(item, model, tree, source) for item in items[:_MOST_MISTAKES]]
-    more = len(items) - len(lines)
-    return "\n".join([*lines, *([f"{source}: {more} more mistakes of this kind"] if more else [])])
+    every = [explain(item, model, tree, source) for item in items[:_MOST_MISTAKES]]
+    # Where a field takes several types, each has its mistake: the first one says it.
+    lines = {tuple(line.split(": ", 2)[:2]): line for line in reversed(every)}
+    more = len(items) - len(every)
+    return "\n".join([*reversed(lines.values()), *([f"{source}: {more} more mistakes of this kind"] if more else [])])
 
 
 def explain(item: ErrorDetails, model: type[BaseModel], tree: yaml.Node | None, source: str) -> str:
@@ -114,8 +117,10 @@ def explain(item: ErrorDetails, model: type[BaseModel], tree: yaml.Node | None, 
         near = nearest(item["loc"][-1], [*known], "`bandana schema`")
         return f"{source}:{line}: {field}: unknown field (value {shown(value)}){near}"
     if item["type"] in ("model_type", "model_attributes_type"):
-        required = [name for name, each in fields_at(model, item["loc"]).items() if each.is_required()]
-        example = f", such as `{required[0]}: {shown(value)}`" if required else f", got {shown(value)}"
+        fields = fields_at(model, item["loc"])
+        required = [name for name, each in fields.items() if each.is_required() or name == "kind"]
+        first = "kind" if "kind" in required else next(iter(required), "")
+        example = f", such as `{first}: {shown(value)}`" if required else f", got {shown(value)}"
         return f"{source}:{line}: {field}: must be names with values{example}"
     is_nested = isinstance(value, dict | list | BaseModel)
     is_told = is_nested or (item["type"] == "value_error" and repr(value) in message)
@@ -160,7 +165,7 @@ def plain(item: ErrorDetails) -> str:
         message = f"must have {least} {limit} value{'s' * (limit != 1)}, got {item['ctx']['actual_length']}"
     if item["type"] == "string_pattern_mismatch" and item["ctx"]["pattern"] == NAME:
         message = "must be letters, digits, '.', '_' and '-', and begin with a letter or a digit"
-    return _PLAINER.get(item["type"], message.replace("Input should be", "must be"))
+    return _PLAINER.get(item["type"], re.sub("^(Input|String) should ", "must ", message))
 
 
 def line_of(place: Sequence[str | int], tree: yaml.Node | None, source: str) -> str:

@@ -43,18 +43,15 @@ def export(
     if "parquet" in kinds and find_spec("pyarrow") is None:
         raise SpecError("export: parquet needs one more package: pip install pyarrow")
     result.frame(cells=list(labels or {}))  # refuses a label of no cell
-    first = result.frame(cells=cells, sort=sort)
+    first, written = result.frame(cells=cells, sort=sort), list[Path]()
     names = list(first["cell"])
     tables = {"cells": first, "curves": result.curves(), "comparisons": result.comparisons()}
-    if "parquet" in kinds:
-        tables["replicates"] = result.curves(replicates=True)
     tables = {name: _chosen(frame, names, labels or {}) for name, frame in tables.items()}
-    written: list[Path] = []
     if "csv" in kinds:
-        for name in ("cells", "curves", "comparisons"):
-            written.append(_write(folder / f"{name}.csv", tables[name].to_csv(index=False).encode()))
+        written += [_write(folder / f"{name}.csv", tables[name].to_csv(index=False).encode()) for name in tables]
     if "parquet" in kinds:
-        for name, frame in tables.items():
+        replicates = _chosen(result.curves(replicates=True), names, labels or {})
+        for name, frame in {**tables, "replicates": replicates}.items():
             typed, buffer = frame.copy(), io.BytesIO()
             for column in typed.columns:  # one type each: those that hold text beside something else become text
                 if len({type(value) for value in typed[column].dropna()}) > 1:

@@ -23,6 +23,17 @@ def _refusal(old, new):
     return str(caught.value)
 
 
+def test_a_field_of_several_types_has_one_mistake():
+    items = "algorithms:\n  - {all: non-private, parameters: {beta: [1]}}\n"
+    assert _refusal("algorithms:\n", items) == "spec:11: algorithms[0].parameters.beta: must be a number"
+
+
+def test_a_name_in_place_of_an_environment_is_answered_with_its_kind():
+    fields = yaml.safe_load(SMALL) | {"environment": "bernoulli"}
+    with pytest.raises(SpecError, match=r"environment: must be names with values, such as `kind: 'bernoulli'`$"):
+        parse_spec(yaml.safe_dump(fields), "spec", Path())
+
+
 @pytest.mark.parametrize(
     ("line", "begin", "end"),
     [
