@@ -17,7 +17,7 @@ from bandana.flows.plan.roles import Role
 from bandana.flows.queries.catalog import of_name, selected
 from bandana.flows.results.comparisons import twin_of
 from bandana.flows.results.summaries import CURVES, Summary
-from bandana.flows.tracking.metrics import PRIVACY, numbers_of
+from bandana.flows.tracking.metrics import numbers_of
 
 _ESTIMATES = (IPS, SNIPS, DR)
 _REGRET = ("regret", "regret_low", "regret_high", "regret_q10", "regret_q50", "regret_q90", "caution")
@@ -52,9 +52,8 @@ def frame(cells: Sequence[Cell], summaries: Mapping[str, Summary], audits: Mappi
         row |= {name if name not in row else f"parameter_{name}": value for name, value in given.items()}
         row |= {"replications": cell.spec.replications, **_regret(cell, summary)}
         row |= {f"test_{name}": value for name, value in (summary["decision"] or {}).items() if not name.endswith("_text")}
-        row |= _values(cell, summary) | _privacy(cell, summary, audits.get(cell.name))
-        numbers = numbers_of(cell, summary).items()
-        rows.append(row | {metric.column: number.value for metric, number in numbers if metric.column not in row})
+        row |= _values(cell, summary) | _privacy(cell, audits.get(cell.name))
+        rows.append(row | {metric.column: number.value for metric, number in numbers_of(cell, summary).items()})
     table = pd.DataFrame(rows)
     values = [name for name in _VALUES if name in table.columns]
     last = ["replications", *_REGRET, *values, "delta", *_PRIVACY, "verdict"]
@@ -144,14 +143,11 @@ def _values(cell: Cell, summary: Summary) -> dict[str, object]:
     return numbers
 
 
-def _privacy(cell: Cell, summary: Summary, audit: AuditEntry | None) -> dict[str, object]:
-    """Claimed, accounted over the whole horizon, and measured by the audit; missing for what is not private."""
-    numbers: dict[str, object] = {**dict.fromkeys(_PRIVACY, np.nan), "delta": np.nan, "verdict": None}
-    if not cell.is_private:
+def _privacy(cell: Cell, audit: AuditEntry | None) -> dict[str, object]:
+    """Columns of privacy; those that are filled here alone are measured by the audit."""
+    delta = cell.spec.audit.delta if cell.is_private else np.nan
+    numbers: dict[str, object] = {**dict.fromkeys(_PRIVACY, np.nan), "delta": delta, "verdict": None}
+    if audit is None:
         return numbers
-    numbers["delta"] = cell.spec.audit.delta
-    numbers |= {metric.column: number.value for metric in PRIVACY if (number := metric.of(cell, summary)) is not None}
-    if audit is not None:
-        numbers |= {f"{quantity}_measured": audit[quantity]["measured"] for quantity in ("mu", "epsilon")}
-        numbers["verdict"] = audit["verdict"]
-    return numbers
+    measured = {f"{quantity}_measured": audit[quantity]["measured"] for quantity in ("mu", "epsilon")}
+    return numbers | measured | {"verdict": audit["verdict"]}

@@ -91,7 +91,7 @@ def block_seconds(cell: Cell) -> float:
     goal = cell.spec.horizon
     horizon = min(_FIRST_OF_KERNELS if cell.settings.problem.kernel is not None else _FIRST_HORIZON, goal)
     few = min(_FEW, cell.spec.block_size)
-    _trial(cell, horizon, few)  # compiles, and fills caches
+    played(cell, horizon, few)  # compiles, and fills caches
     before, now = 0.0, _shortest(cell, horizon, few)
     while horizon < goal and now < _ENOUGH:
         horizon, before = min(goal, horizon * _GROWTH), now
@@ -150,12 +150,8 @@ def replay_seconds(cell: Cell) -> float:
 
 def _shortest(cell: Cell, horizon: int, n_reps: int) -> float:
     """The least disturbed of some trials. A long one is repeated once: a release that shorter runs had not, compiles."""
-    first = _trial(cell, horizon, n_reps)
-    return min(first, *(_trial(cell, horizon, n_reps) for _ in range(1 if first > _ENOUGH else 3)))
-
-
-def _trial(cell: Cell, horizon: int, n_reps: int) -> float:
-    return played(cell, horizon, n_reps)[1]
+    first = played(cell, horizon, n_reps)[1]
+    return min(first, *(played(cell, horizon, n_reps)[1] for _ in range(1 if first > _ENOUGH else 3)))
 
 
 def played(cell: Cell, horizon: int, n_reps: int) -> tuple[LiveLedger, float]:
