@@ -1,12 +1,13 @@
 """The winners on docs/leaderboard.md: `python docs/leaderboard_table.py bandana_data [quick]`.
 
 The data folder must hold the whole leaderboard, as `bandana leaderboard` leaves it, or with `quick` its quick form. The
-table of defaults stands between `<!-- winners -->` and `<!-- end -->`, that of tuned rows after `<!-- tuned -->`, those of
-each kind of guarantee after `<!-- guarantees -->`, and the values of families after `<!-- families -->`.
+table of defaults stands between `<!-- winners -->` and `<!-- end -->`, that of tuned rows after `<!-- tuned -->`, and the
+values of families after `<!-- families -->`. Contests within each kind of guarantee are in the file beside the page.
 """
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 import sys
@@ -19,31 +20,54 @@ from bandana.flows.problems.environment import CONSTANT, UNIFORM
 
 PAGE = Path(__file__).parent / "leaderboard.md"
 FAMILIES = Path(__file__).parents[1] / "experiments" / "benchmark" / "defaults.json"
-_PLACE = re.compile(r"(<!-- (winners|tuned|guarantees|families) -->\n).*?(<!-- end -->)", re.S)
+GUARANTEES = PAGE.with_name("leaderboard-guarantees.csv")
+_PLACE = re.compile(r"(<!-- (winners|tuned|families) -->\n).*?(<!-- end -->)", re.S)
 
 
-def winners(document: Any, guarantee: str | None = None, column: str = "defaults") -> str:
+def winners(document: Any, column: str = "defaults") -> str:
     """The best private row of every problem, trust model and level in a column, as Markdown.
+
+    Args:
+      document: a valid leaderboard.
+      column: defaults or tuned.
+    """
+    heads = _heads(document)
+    return "\n".join(f"| {' | '.join(row)} |" for row in [heads, ["---"] * len(heads), *contests(document, None, column)])
+
+
+def contests(document: Any, guarantee: str | None, column: str = "defaults") -> list[list[str]]:
+    """The rows of a table of winners.
 
     Args:
       document: a valid leaderboard.
       guarantee: kind of guarantee of all that play; None: any.
       column: defaults or tuned.
     """
-    levels = document["levels"]
-    heads = " | ".join(f"µ ≤ {number(level)}" for level in levels)
-    lines = [f"| problem | protection | {heads} | {UNIFORM} | {CONSTANT} |", "|---|---|" + "---|" * (len(levels) + 2)]
+    found = []
     for problem in document["problems"]:
         rows = {row["label"]: row for row in problem["rows"]}
         for trust in dict.fromkeys(best["privacy_model"] for best in problem["best"]):
             best: dict[float, Any] = {**contests_of(problem, trust, guarantee, column)}
             if not best:
                 continue
-            cells = " | ".join(_winner(best.get(level), rows) for level in levels)
             measure = "" if problem["measure"] == "regret" else f", {MEASURES[problem['measure']].head.lower()}"
-            unlearned = " | ".join(number(float(rows[name]["mean"])) if name in rows else "" for name in (UNIFORM, CONSTANT))
-            lines.append(f"| `{problem['name']}`{measure} | {trust} | {cells} | {unlearned} |")
-    return "\n".join(lines)
+            cells = [_winner(best.get(level), rows) for level in document["levels"]]
+            unlearned = [number(float(rows[name]["mean"])) if name in rows else "" for name in (UNIFORM, CONSTANT)]
+            found.append([f"`{problem['name']}`{measure}", trust, *cells, *unlearned])
+    return found
+
+
+def _heads(document: Any) -> list[str]:
+    return ["problem", "protection", *(f"µ ≤ {number(level)}" for level in document["levels"]), UNIFORM, CONSTANT]
+
+
+def write_guarantees(document: Any) -> None:
+    """The winners within each kind of guarantee, as CSV."""
+    with GUARANTEES.open("w", encoding="utf-8", newline="") as file:
+        rows = csv.writer(file, lineterminator="\n")
+        rows.writerow(["guarantee", *_heads(document)])
+        for kind in ("pure", "concentrated", "approximate"):
+            rows.writerows([kind, row[0].replace("`", ""), *row[1:]] for row in contests(document, kind))
 
 
 def families(values: dict[str, Any]) -> str:
@@ -77,11 +101,9 @@ def _size(document: dict[str, Any]) -> str:
 
 def filled(page: str, document: dict[str, Any]) -> str:
     """The page with today's winners."""
-    kinds = [(kind, winners(document, kind)) for kind in ("pure", "concentrated", "approximate")]
     texts = {
         "winners": f"{winners(document)}\n\n{_size(document)}",
         "tuned": f"{winners(document, column='tuned')}\n\n{agreement(document['columns'])}",
-        "guarantees": "\n\n".join(f"**{kind.capitalize()}**\n\n{text}" for kind, text in kinds),
         "families": families(json.loads(FAMILIES.read_text(encoding="utf-8"))["families"]),
     }
     return _PLACE.sub(lambda match: f"{match.group(1)}{texts[match.group(2)]}\n{match.group(3)}", page)
@@ -89,6 +111,6 @@ def filled(page: str, document: dict[str, Any]) -> str:
 
 if __name__ == "__main__":
     place = Path(sys.argv[1]) / "leaderboard" / f"{sys.argv[2] if sys.argv[2:] else 'whole'}.json"
-    PAGE.write_text(
-        filled(PAGE.read_text(encoding="utf-8"), json.loads(place.read_text(encoding="utf-8"))), encoding="utf-8"
-    )
+    board = json.loads(place.read_text(encoding="utf-8"))
+    PAGE.write_text(filled(PAGE.read_text(encoding="utf-8"), board), encoding="utf-8")
+    write_guarantees(board)

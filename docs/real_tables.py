@@ -1,11 +1,13 @@
 """The numbers and the picture on docs/real-tables.md: `python docs/real_tables.py real_tables_data`.
 
 The data folder must hold the whole form of `experiments/real-tables`, as `bandana leaderboard experiments/real-tables
---no-audit --data real_tables_data` leaves it. Tables stand between `<!-- win rates -->` and `<!-- end -->`.
+--no-audit --data real_tables_data` leaves it. Tables stand between `<!-- win rates -->` and `<!-- end -->`; the file beside
+the page also has the pairs with reference rows.
 """
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 import sys
@@ -20,11 +22,13 @@ PAGE = Path(__file__).parent / "real-tables.md"
 PICTURE = PAGE.parent / "images" / "real-tables.svg"
 SHOWN = ("joint", 1)
 """Trust model and level of the picture."""
+PAIRS = PAGE.with_name("real-tables-pairs.csv")
+HEADS = ("protection", "level", "first", "second", "first loses less", "first shown better", "second shown better")
 _PLACE = re.compile(r"(<!-- win rates -->\n).*?(<!-- end -->)", re.S)
 
 
 def tables(document: dict[str, Any]) -> str:
-    """Who learned anything, and win rates of all pairs, as Markdown."""
+    """Who learned anything, and win rates of all pairs of algorithms, as Markdown."""
     rates = document["win_rates"]
     finished, problems = rates[0]["finished"], rates[0]["problems"]
     rows = [row for problem in document["problems"] if not problem["missing"] for row in problem["rows"]]
@@ -35,18 +39,29 @@ def tables(document: dict[str, Any]) -> str:
         f"| protection | {' | '.join(heads)} |", "|---|" + "---|" * len(heads),
         *(f"| {' | '.join(row)} |" for row in learned), "",
         "Each pair once: the share of tables on which the first loses less, with its interval, and on how many each is "
-        "shown to be better.", "",
-        "| protection | level | first | second | first loses less | first shown better | second shown better |",
-        "|---|---|---|---|---|---|---|",
+        f"shown to be better. [A CSV file]({PAIRS.name}) also has the pairs with uniform play and the best constant "
+        "action.", "",
+        f"| {' | '.join(HEADS)} |", "|---|---|---|---|---|---|---|",
     ]  # fmt: skip
-    for each in rates:
+    algorithms = [row for row in pairs(document) if not {UNIFORM, CONSTANT} & set(row)]
+    return "\n".join(
+        [
+            *lines,
+            *(f"| {model} | {level} | `{a}` | `{b}` | {' | '.join(rest)} |" for model, level, a, b, *rest in algorithms),
+        ]
+    )
+
+
+def pairs(document: dict[str, Any]) -> list[list[str]]:
+    """Each pair once, in the columns of `HEADS`."""
+    rows = []
+    for each in document["win_rates"]:
         known = {(duel["first"], duel["second"]): duel for duel in each["duels"]}
         for place, (pair, duel) in enumerate(known.items()):
             if (pair[1], pair[0]) not in [*known][:place]:
-                names = " | ".join(f"`{name}`" if name not in (UNIFORM, CONSTANT) else name for name in pair)
-                shown = f"{share_of(duel)} | {duel['shown']} | {known[pair[1], pair[0]]['shown']}"
-                lines.append(f"| {each['privacy_model']} | {level_of(each)} | {names} | {shown} |")
-    return "\n".join(lines)
+                shown = [share_of(duel), str(duel["shown"]), str(known[pair[1], pair[0]]["shown"])]
+                rows.append([each["privacy_model"], level_of(each), *pair, *shown])
+    return rows
 
 
 def picture(document: dict[str, Any]) -> str:
@@ -61,4 +76,6 @@ if __name__ == "__main__":
     board = json.loads(place.read_text(encoding="utf-8"))
     page = PAGE.read_text(encoding="utf-8")
     PAGE.write_text(_PLACE.sub(lambda match: f"{match[1]}{tables(board)}\n{match[2]}", page), encoding="utf-8")
+    with PAIRS.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerows([HEADS, *pairs(board)])
     PICTURE.write_text(picture(board), encoding="utf-8")

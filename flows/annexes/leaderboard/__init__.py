@@ -11,8 +11,10 @@ ANNEX = Annex(
     pages=(
         "docs/leaderboard.md",
         "docs/leaderboard_table.py",
+        "docs/leaderboard-guarantees.csv",
         "docs/real-tables.md",
         "docs/real_tables.py",
+        "docs/real-tables-pairs.csv",
         "docs/images/real-tables.svg",
         "docs/algorithm_figures.py",
         "benchmarks/default_scales.py",
