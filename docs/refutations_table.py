@@ -1,9 +1,12 @@
-"""The tables and the figure of docs/refutations.md: `python docs/refutations_table.py`, after `bandana refute --record`."""
+"""Tables, figure and file of docs/refutations.md: `python docs/refutations_table.py`, after `bandana refute --record`."""
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 PAGE = Path(__file__).parent / "refutations.md"
+SEARCHED = PAGE.with_name("refutations-searched.csv")
 FIGURE = IMAGES / "refutations.svg"
 CAMPAIGN = Path(__file__).parents[1] / "experiments" / "refutations"
 Document = Mapping[str, Any]
@@ -75,20 +79,37 @@ def defects(cases: Mapping[str, Case], found: Mapping[str, Document]) -> str:
     return "\n".join(lines)
 
 
-def others(cases: Mapping[str, Case], found: Mapping[str, Document]) -> str:
+def searched(cases: Mapping[str, Case], found: Mapping[str, Document]) -> list[tuple[str, ...]]:
     """A row for each mechanism that was searched: how often it was audited, and how close the strongest audit came."""
-    lines = ["| library | mechanism | audits | claimed | measured | verdict |", "|---|---|---|---|---|---|"]
+    rows = [("library", "mechanism", "audits", "quantity", "claimed", "measured", "verdict")]
     for name, case in cases.items():
         for mechanism in dict.fromkeys(one.mechanism for one in case.planned if one.role == "search"):
             own = [entry for entry in found[name]["audits"] if entry["mechanism"] == mechanism]
             made = [entry for entry in own if entry.get("measured") is not None]
             best = max(made, key=lambda entry: entry["measured"] / entry["claimed"])
             verdict = "; ".join(dict.fromkeys(entry["verdict"].lower() for entry in own))
-            lines.append(
-                f"| {case.library} | `{mechanism.removeprefix('measurements: ')}` | {len(own)} | {best['quantity']} "
-                f"{_number(best['claimed'])} | {_number(best['measured'])} | {verdict} |"
-            )
+            numbers = (best["quantity"], _number(best["claimed"]), _number(best["measured"]))
+            rows.append((case.library, mechanism.removeprefix("measurements: "), str(len(own)), *numbers, verdict))
+    return rows
+
+
+def others(cases: Mapping[str, Case], found: Mapping[str, Document]) -> str:
+    """A row for each library: its searched mechanisms, their verdicts, and the one that came closest to its claim."""
+    lines = ["| library | mechanisms | verdicts | closest to its claim |", "|---|--:|---|---|"]
+    rows = searched(cases, found)[1:]
+    for library in dict.fromkeys(row[0] for row in rows):
+        own = [row for row in rows if row[0] == library]
+        closest = max(own, key=lambda row: float(row[5]) / float(row[4]))
+        verdicts = ", ".join(f"{n} {verdict}" for verdict, n in Counter(row[6] for row in own).items())
+        lines.append(f"| {library} | {len(own)} | {verdicts} | `{closest[1]}`, {closest[5]} of {closest[4]} |")
     return "\n".join(lines)
+
+
+def text_of(rows: list[tuple[str, ...]]) -> str:
+    """Rows as CSV."""
+    file = io.StringIO()
+    csv.writer(file, lineterminator="\n").writerows(rows)
+    return file.getvalue()
 
 
 def figure(cases: Mapping[str, Case], found: Mapping[str, Document]) -> str:
@@ -145,4 +166,5 @@ def filled(page: str) -> str:
 
 if __name__ == "__main__":
     FIGURE.write_text(slim(figure(read_all(CAMPAIGN), documents())), encoding="utf-8")
+    SEARCHED.write_text(text_of(searched(read_all(CAMPAIGN), documents())), encoding="utf-8")
     PAGE.write_text(filled(PAGE.read_text(encoding="utf-8")), encoding="utf-8")

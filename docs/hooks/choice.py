@@ -66,9 +66,12 @@ def table(kind: str) -> str:
     private = {entry.name for entry in entries if entry.is_private}
     twins = [entry for entry in entries if not entry.is_private and entry.name in private]
     lines = ["| protects | budget | algorithm | use it | spec |", "|---|---|---|---|---|"]
+    described = set()
     for entry in entries:
         if entry not in twins:
-            lines.append(_row(entry.privacy_model, entry.guarantee, [entry], kind, use_of(entry.name)))
+            use = use_of(entry.name) if entry.name not in described else "as its form above"
+            lines.append(_row(entry.privacy_model, entry.guarantee, [entry], kind, use))
+            described.add(entry.name)
     if twins:
         lines.append(_row("none", None, twins, kind, "as twins: the same algorithms without noise show what privacy costs"))
     return "\n".join(['<div class="choice" markdown>', "", *lines, "", "</div>"])

@@ -16,6 +16,7 @@ ANNEX = Annex(
         "bandana/primitives.py",
         "docs/bring-your-own.md",
         "docs/how-to/audit-a-release.md",
+        "docs/refutations-searched.csv",
         "docs/refutations.md",
         "docs/refutations_table.py",
         "docs/tutorials/other-libraries.md",

@@ -240,5 +240,7 @@ def test_the_page_shows_the_recorded_results(monkeypatch):
     table = importlib.import_module("refutations_table")
     page = table.PAGE.read_text(encoding="utf-8")
     assert table.filled(page) == page
+    rows = table.searched(table.read_all(CAMPAIGN), table.documents())
+    assert table.SEARCHED.read_text(encoding="utf-8") == table.text_of(rows)
     assert all(f"| `{name}` |" in page for name in CASES if not name.startswith("search-"))
     assert table.FIGURE.stat().st_size < 80_000
