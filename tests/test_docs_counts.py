@@ -7,18 +7,19 @@ from benchmarks import docs
 
 PAGE = """<html><body><nav>menu of words</nav><article><h1>Two words<a class="headerlink" href="#x">link</a></h1>
 <p>Three more words, <code>one</code>.<br> And <math><mi>x</mi></math> two.</p><pre>not these</pre>
-<table><tr><td>one cell</td></tr></table></article>outside</body></html>"""
+<table><tr><td>one cell</td><td>1,234.5 ± 6</td></tr></table></article>outside</body></html>"""
 
 
 def test_words_of_prose_and_tables_are_counted():
-    assert docs.Words(PAGE).n == 2 + 4 + 2 + 2
+    counted = docs.Words(PAGE)
+    assert (counted.n, counted.n_numbers) == (2 + 4 + 2 + 2, 2)
 
 
 def test_a_site_is_counted_page_by_page(tmp_path):
     (tmp_path / "reference").mkdir()
     for name in ("index.html", "404.html", "reference/spec.html"):
         (tmp_path / name).write_text(PAGE, encoding="utf-8")
-    assert docs.site(tmp_path) == docs.Site(pages=2, words=10, reference=10)
+    assert docs.site(tmp_path) == docs.Site(pages=2, words=10, numbers=2, reference=10)
     with pytest.raises(FileNotFoundError, match="build the site with `make docs`"):
         docs.site(tmp_path / "nothing")
 
