@@ -2,10 +2,10 @@
 
     make docs && python -m benchmarks.docs [site]
 
-Words are those of prose and tables on the built pages, and have a letter: the numbers in them are counted apart. Code blocks,
-formulas, pictures and menus are not counted. The pages of `reference/` are written from the code and its docstrings, and
-counted apart too. Reading ease is Flesch's (1948), 206.835 -
-1.015 words per sentence - 84.6 syllables per word, of the prose of three pages; Pyphen counts the syllables.
+Words are those of prose and tables on the built pages, and have a letter; numbers are counted apart. Code blocks, formulas,
+pictures and menus are not counted. The pages of `reference/` are written from the code and its docstrings, and counted apart
+too. Reading ease is Flesch's (1948), 206.835 - 1.015 words per sentence - 84.6 syllables per word, of the prose of three
+pages; Pyphen counts the syllables.
 """
 
 from __future__ import annotations

@@ -82,7 +82,7 @@ def picture(document: dict[str, Any]) -> str:
         above.set_ylim(bottom=0)
         number_ticks(above.xaxis, 4)
         number_ticks(above.yaxis, 4)
-        above.set_xlabel("people who were asked")
+        above.set_xlabel("simulated round")
         above.set_title("Regret on a real trial")
         label_ends(above, grid[-1], ends)
         _three_numbers(below, [audits[label] for label in reversed(_TIGHT)])

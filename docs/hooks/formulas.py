@@ -9,8 +9,8 @@ from typing import Any
 from latex2mathml.converter import convert
 
 _FORMULA = re.compile(r'<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\1>', re.DOTALL)
-_BAR = re.compile(r"<mo>(&#x02016;|&#x0007C;|&#x02223;)</mo>")
-"""A bar without \\left or \\right: browsers would stretch it to the height of its row."""
+_BAR = re.compile(r'<mo(?: fence="false")?(?: stretchy="false")?>(&#x02016;|&#x0007C;)</mo>')
+"""A bar without `left` or `right`: browsers would stretch it to the height of its row, and put space around it."""
 
 
 def on_page_content(text: str, **_: Any) -> str:

@@ -51,8 +51,8 @@ def _door(root: Path, door: Door) -> str:
 
 
 def _entry(name: str) -> str:
-    options = "heading_level: 3\n      show_root_heading: true\n      show_root_toc_entry: true"
-    return f"::: {name}\n    options:\n      {options}"
+    options = ("heading_level: 3", "show_root_heading: true", "show_root_toc_entry: true", "show_root_full_path: false")
+    return "\n      ".join((f"::: {name}\n    options:", *options))
 
 
 def _sentence(docstring: str | None) -> str:
