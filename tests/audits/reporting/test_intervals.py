@@ -105,7 +105,7 @@ def test_holm_s_adjustment_by_hand():
 
 
 def test_simultaneous_intervals_by_hand():
-    """With two degrees of freedom Student's quantile is (2 p - 1) / sqrt(2 p (1 - p)), and P(|T| > t) = 1 - t / sqrt(2 + t^2).
+    """Two degrees of freedom: Student's quantile is (2 p - 1) / sqrt(2 p (1 - p)), and P(|T| > t) = 1 - t / sqrt(2 + t^2).
 
     Two differences: each interval has the level 0.975, so p = 0.9875. The first has mean 2 and standard error 1 / sqrt(3).
     """

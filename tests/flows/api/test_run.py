@@ -69,9 +69,10 @@ def test_a_run_starts_no_server_and_loads_neither_prefect_nor_mlflow(tmp_path):
 import os, sys
 sys.path.insert(0, {str(Path(__file__).parents[2])!r})
 import bandana
+from bandana.flows.annex import plugs_at
 from listening import listening
 result = bandana.run({FEW!r}, data="data", audit=True, executor="local")
-result.frame(), result.curves(), result.plot("figure.pdf")
+result.frame(), result.curves(), plugs_at("results") and result.plot("figure.pdf")
 print(listening(os.getpid()), sorted({{"prefect", "mlflow", "torch"}} & set(sys.modules)), len(result.names))
 """
     done = python(text, tmp_path)

@@ -134,3 +134,17 @@ def test_a_suite_that_is_not_finished_is_refused(result, tmp_path):
 def test_a_suite_is_named_by_its_spec_too(result, tmp_path):
     spec = result.folder.suite("small") / "spec.yaml"
     assert export(spec, "--latex", "--data", result.folder.root, "--out", tmp_path).exit_code == 0
+
+
+def test_regret_on_private_data_is_withheld_from_tables_and_figures(tmp_path):
+    (tmp_path / "t.csv").write_text("letter,call\n" + "".join(f"{i % 2},{(i // 2) % 2}\n" for i in range(40)))
+    spec = {
+        "name": "mine", "seed": 1, "environment": {"kind": "table", "path": str(tmp_path / "t.csv"), "low": 0, "high": 1},
+        "horizon": 40, "replications": 2, "algorithms": [{"algorithm": "ucb"}], "audit": {"rounds": 8},
+    }  # fmt: skip
+    found = bandana.run(spec, data=tmp_path / "data")
+    assert {path.name for path in found.export(tmp_path / "out")} >= {"cells.csv", "replicates.parquet", "table.tex"}
+    assert r"withheld\tnote{a}" in (tmp_path / "out" / "table.tex").read_text()
+    for ask in (found.plot, lambda: found.export(tmp_path / "out", "figure")):
+        with pytest.raises(bandana.SpecError, match="withheld"):
+            ask()

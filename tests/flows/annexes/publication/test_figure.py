@@ -11,6 +11,12 @@ PRIVATE, TWIN = "adar-ucb tight eps=1", "adar-ucb tight eps=1 without noise"
 ENDINGS = ("pdf", "svg", "png", "pgf")
 
 
+@pytest.mark.parametrize("named", [{"cells": ["tight"]}, {"labels": {"tight": "x"}}])
+def test_an_unknown_cell_is_answered_with_the_known_ones(result, named):
+    with pytest.raises(bandana.SpecError, match="unknown cell 'tight'"):
+        result.plot(**named)
+
+
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_a_figure_is_saved_and_the_same_each_time(result, tmp_path, ending):
     first, second = tmp_path / f"a.{ending}", tmp_path / f"b.{ending}"
