@@ -64,7 +64,7 @@ class Site(NamedTuple):
 
     pages: int
     words: int
-    """Of the pages that people write."""
+    """On the pages that people write."""
     numbers: int
     """Beside these words, most of them in tables."""
     reference: int
