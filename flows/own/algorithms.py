@@ -41,9 +41,8 @@ class OwnAlgorithmSpec(Labelled):
     parameters: dict[str, OneOrSeveral[Scalar]] = Field(
         {}, description="What the class or function is called with; one value or several of each parameter."
     )
-    replays: Replays | None = Field(
-        None, description="Replays of its audits, where they take more or fewer than `audit.replays`."
-    )
+    source: str | None = Field(None, description="Where it comes from, such as a repository; by default the file and NAME.")
+    replays: Replays | None = Field(None, description="Replays of its audits, where it is not to be `audit.replays`.")
 
     _code: OwnObject = PrivateAttr()
     _tuned: dict[str, float] = PrivateAttr(default_factory=dict)
@@ -104,7 +103,7 @@ class OwnAlgorithmSpec(Labelled):
             guarantee=None if kind is None else _WORDS.get(kind, kind),
             calibrations=(),
             claim=text or "none",
-            source=self._code.label,
+            source=self.source or self._code.label,
             build=partial(build, self._code),
             plays_on=_EVERY_KIND,
             parameters={

@@ -178,7 +178,8 @@ def _problem(
     ]
     _add_tuned(rows, measures, over)
     error = allowed_error(problem.aim, cells)
-    able = [row for row in rows if row["mu_claimed"] is not None and measures[row["label"]][1].keeps(error)]
+    kept = (row for row in rows if row["mu_claimed"] is not None and row["verdict"] != "FAIL")
+    able = [row for row in kept if measures[row["label"]][1].keeps(error)]
     mark_fronts(able)
     levels = sorted({mu for item in every_of(spec) for mu in item.mu or ()})
     values: Values = {

@@ -67,7 +67,7 @@ _READ = (
      "the seeds that it would have had anyway."),
     ("Best", "In each trust model every entry plays once within a level, with the weakest claim that it has there. Nobody "
      "is best where the row of least mean is not shown to beat uniform play and the best constant action: one-sided "
-     "paired t-tests at 5 % divided by the number of entries."),
+     "paired t-tests at 5 % divided by the number of entries. A row that fails its audit is in no contest and on no front."),
     ("Or", "The 95 % confidence set of the best: rows that are not shown to be worse than another one, by one-sided paired "
      "t-tests of all ordered pairs with Holm's method. All equally good best rows are in it with 95 % together."),
     ("Median, 90 %", "Of the replications: half of them, and nine of ten, do not exceed it. A few bad runs make a mean."),
@@ -236,12 +236,12 @@ def _winner(best: Best | None) -> Cell:
 def _problem(problem: Problem) -> list[Block]:
     blocks = [paragraph(f"{problem['description']}. {_facts(problem)}"), note(problem["about"])]
     rows = problem["rows"]
-    private = [row for row in rows if row["role"] == "private" and row["mu_claimed"]]
-    if private:
+    if private := [row for row in rows if row["role"] == "private" and row["mu_claimed"]]:
         blocks.append(_figure(problem, private))
-    if rows:
-        blocks.append(_table(problem))
+    blocks += [_table(problem)] if rows else []
     blocks += _least(problem)
+    if own := dict.fromkeys(f"{row['algorithm']}: {row['source']}" for row in rows if row["is_own"]):
+        blocks += [heading("Rows of your own"), bullets(own)]
     if cautions := [f"{row['label']}: {row['caution']}." for row in rows if row["caution"]]:
         blocks += [heading("Intervals to read with care"), bullets(cautions)]
     if problem["missing"]:

@@ -52,6 +52,7 @@ ROW = {
         {
             "file": "own_bandit.py:EpisodicGreedy",
             "label": "mine",
+            "source": "somebody's repository",
             "claim": "gdp(mu={mu}, relation=reward)",
             "parameters": {"mu": 1},
         }
@@ -266,7 +267,29 @@ def test_a_row_of_one_s_own_by_adding_a_file(board, place):
     moving = ("is_on_front", "is_on_own_front")
     for label, row in before.items():
         assert {k: v for k, v in rows[label].items() if k not in moving} == {k: v for k, v in row.items() if k not in moving}
-    assert "(own)" in render_html(found)
+    assert rows[added]["source"] == "somebody's repository"
+    page = render_html(found)
+    assert "(own)" in page
+    assert "mine: somebody" in page
+
+
+def test_a_row_that_fails_its_audit_is_in_no_contest_and_on_no_front(board, place, monkeypatch):
+    """Both audited rows, at mu = 2, are made to fail: the rows at mu = 0.5 are what is left there."""
+    audits = assemble._audits
+
+    def failing(benchmark, store):
+        measured, made = audits(benchmark, store)
+        return {subject: each | {"verdict": "FAIL"} for subject, each in measured.items()}, made
+
+    monkeypatch.setattr(assemble, "_audits", failing)
+    found = play(read(place / "tiny"), place / "data")
+    failed = {label for label, row in rows_of(found).items() if row["verdict"] == "FAIL"}
+    assert failed == {label for label, row in rows_of(board).items() if row["verdict"] is not None}
+    assert len(failed) == 2
+    for before, ended in zip(board["problems"][0]["best"], found["problems"][0]["best"], strict=True):
+        assert not failed & {ended["label"], *ended["best_set"]}
+        assert ended["mu"] == 0.5 or failed & set(before["best_set"])
+    assert not any(row["is_on_front"] or row["is_on_own_front"] for label, row in rows_of(found).items() if label in failed)
 
 
 TESTS = {
