@@ -215,3 +215,7 @@ class AdaPTT:
 def episode(n: float) -> int:
     """Number of an arm's episode of n pulls: 1, 1, 2, 4, ...; the later one of those of one pull."""
     return round(math.log2(n)) + 2
+
+
+bandit = AdaPTT(2, 1.0)
+"""Two arms, for `bandana audit --algorithm`."""

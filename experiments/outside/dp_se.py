@@ -2,7 +2,8 @@
 
 Lengths of epochs, noise and eliminations are theirs, and the loop is ours. Their code adds noise to all sums of an epoch at
 once and asks for a single number: all arms get the same noise, which cancels in every comparison. One noisy sum is released,
-and the exact differences of the others from it; the ledger is given just that.
+and the exact differences of the others from it; the ledger is given just that. So the row of their code makes no claim, and
+another one has the noise that the algorithm means: a number for each arm.
 """
 
 from __future__ import annotations
