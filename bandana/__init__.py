@@ -35,9 +35,11 @@ def __getattr__(name: str) -> Any:
         return version("bandana")
     if name not in __all__:
         raise AttributeError(f"module 'bandana' has no attribute {name!r}")
+    from bandana.configuration import apply
     from bandana.flows.folder.system import check_system
 
     check_system()
+    apply()
     if name in _NAMES:
         return getattr(import_module(_NAMES[name]), name)
     from bandana.flows.annex import plugged

@@ -6,12 +6,14 @@ import sys
 
 
 def main() -> None:
-    """Checks the system before anything else is imported, then runs the command."""
+    """Checks the system and reads `bandana.toml` before anything else is imported, then runs the command."""
+    from bandana.configuration import ConfigurationError, apply
     from bandana.flows.folder.system import OtherSystemError, check_system
 
     try:
         check_system()
-    except OtherSystemError as error:
+        apply()
+    except (OtherSystemError, ConfigurationError) as error:
         sys.stderr.write(f"error: {error}\n")
         raise SystemExit(2) from None
     from bandana.flows.cli import main as command

@@ -9,7 +9,6 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.integrate import quad
 from scipy.special import betainc
 
 from bandana.algorithms.environments.contexts import ContextLaw, uniform_sphere_law
@@ -178,6 +177,8 @@ class SphereContexts(DrawnContexts):
         one dimension B is a fair coin. Means m grow with it, and are symmetric around m(0), their average:
         E max m = m(|theta|) - int of m'(|theta| (2 x - 1)) 2 |theta| F(x)^n.
         """
+        from scipy.integrate import quad
+
         norm, half, n = float(np.linalg.norm(self.theta)), (self.context_dimension - 1) / 2, self.n_actions
         low, high = self._link.shape(np.array([-norm, norm]))
         if self.context_dimension == 1:

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import brentq, minimize_scalar
 from scipy.special import ndtr, ndtri
-from scipy.stats import binom
 
 from bandana.algorithms.lower_bounds.divergences import bernoulli_kl, private_kl
 from bandana.algorithms.lower_bounds.lower_bound import Privacy
@@ -178,6 +177,8 @@ def _most_told(p: FloatArray, epsilon: float | None) -> float:
 
 def gaussian_length(gap: float, mu: float, error: float) -> float:
     """The bound of `least_rounds` that is for mu-GDP alone; gap in units of the range."""
+    from scipy.stats import binom
+
     changes = np.unique(np.append(np.arange(0.0, 30.0), np.rint(np.geomspace(30, max(31.0, 20 / mu), 100))))
     best = 0.0
     for m in changes:

@@ -11,7 +11,6 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit, ndtr, ndtri
-from scipy.stats import binom
 
 from bandana.algorithms.protocol import BoolArray, FloatArray
 from bandana.audits.bounds.evalues import Claims, EProcess
@@ -61,6 +60,8 @@ def p_value(n_canaries: int, n_guesses: int, n_right: int, epsilon: float, delta
     non_negative("epsilon", epsilon)
     if not 0 <= delta < 1:
         raise ValueError(f"delta must lie in [0, 1), got {delta!r}")
+    from scipy.stats import binom
+
     rho = float(expit(epsilon))
     beta = float(binom.sf(n_right - 1, n_guesses, rho))
     if delta == 0 or n_right == 0:

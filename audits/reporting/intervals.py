@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import binomtest, ttest_1samp
-from scipy.stats import t as student
+from scipy.special import stdtrit
 
 FloatArray = NDArray[np.float64]
 
@@ -85,7 +84,7 @@ def simultaneous_intervals(differences: ArrayLike) -> tuple[FloatArray, FloatArr
     rows = np.asarray(differences, dtype=float)
     (m, n), mean = rows.shape, rows.mean(axis=1)
     error = np.where(np.ptp(rows, axis=1) > 0, rows.std(axis=1, ddof=min(1, n - 1)), 0.0) / math.sqrt(n)
-    half = student.ppf(1 - (1 - LEVEL) / (2 * m), n - 1) * error if n > 1 else np.full(m, np.nan)
+    half = stdtrit(n - 1, 1 - (1 - LEVEL) / (2 * m)) * error if n > 1 else np.full(m, np.nan)
     return mean - half, mean + half, holm(np.minimum(1.0, 2 * np.minimum(p_values(rows), p_values(-rows))))
 
 
@@ -113,6 +112,8 @@ def p_values(differences: FloatArray) -> FloatArray:
     Returns:
       (...).
     """
+    from scipy.stats import ttest_1samp
+
     if differences.shape[-1] < 2:
         return np.ones(differences.shape[:-1])
     chances = np.array(np.where(differences[..., 0] < 0, 0.0, 1.0))
@@ -123,6 +124,8 @@ def p_values(differences: FloatArray) -> FloatArray:
 
 def share_interval(count: int, n: int) -> Mean:
     """Share of `count` among n independent replications, with its 95 % interval of Clopper and Pearson (1934)."""
+    from scipy.stats import binomtest
+
     interval = binomtest(count, n).proportion_ci(LEVEL, "exact")
     return Mean(count / n, float(interval.low), float(interval.high))
 
@@ -183,7 +186,7 @@ def words(replications: int) -> str:
 @lru_cache(maxsize=64)
 def student_quantile(freedom: float) -> float:
     """Two-sided 95 % quantile of Student's distribution; infinite degrees of freedom: of the normal one."""
-    return float(student.ppf((1 + LEVEL) / 2, freedom))
+    return float(stdtrit(freedom, (1 + LEVEL) / 2))
 
 
 @lru_cache(maxsize=4)

@@ -41,8 +41,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtri
-from scipy.stats import chi2
+from scipy.special import chdtri, gammaincinv, ndtri
 
 from bandana.algorithms.coins import Coins
 from bandana.algorithms.environments.episodes import Table
@@ -230,7 +229,7 @@ def _dependence(columns: _Columns, level: float) -> Iterator[NoiseFinding]:
             continue
         factor = _triangle(np.column_stack([np.ones(len(rows)), z[rows, :last]]))
         degrees = len(rows) - 1 - mine
-        smallest, largest = np.asarray(chi2.ppf(level / 2, degrees)), np.asarray(chi2.isf(level / 2, degrees))
+        smallest, largest = 2 * gammaincinv(degrees / 2, level / 2), chdtri(degrees, level / 2)
         for c, free, least, most in zip(mine.tolist(), degrees.tolist(), smallest, largest, strict=True):
             mean, square, past = abs(factor[0, c + 1]), float(factor[c + 1, c + 1] ** 2), np.abs(factor[1 : c + 1, c + 1])
             size_squared = mean**2 + float(past @ past) + square

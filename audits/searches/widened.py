@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from typing import Unpack
 
 import numpy as np
-from scipy import stats
+from scipy.special import ndtr, ndtri
 
 from bandana.algorithms.protocol import FloatArray, IntArray
 from bandana.privacy_core import DiscreteGaussian, LiveLedger, Mechanism, NoiseSource, is_selection
@@ -81,7 +81,6 @@ def rarest_tail(mechanisms: Iterable[Mechanism], chance: float) -> float:
     additive = {mechanism for mechanism in mechanisms if isinstance(mechanism, Scaled) and not is_selection(mechanism)}
     if not additive or chance >= 0.5:
         return 1.0
-    law = (
-        stats.norm if all(isinstance(mechanism, GaussianLaw | DiscreteGaussian) for mechanism in additive) else stats.laplace
-    )
-    return float(law.sf(WIDER * law.isf(chance)))
+    if all(isinstance(mechanism, GaussianLaw | DiscreteGaussian) for mechanism in additive):
+        return float(ndtr(WIDER * ndtri(chance)))
+    return float((2 * chance) ** WIDER / 2)  # Laplace noise exceeds x scales with probability exp(-x) / 2

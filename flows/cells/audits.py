@@ -12,7 +12,6 @@ from bandana.audits.documents.audit import AuditEntry
 from bandana.audits.evidence import UnusableEvidence
 from bandana.audits.outcome import Outcome
 from bandana.audits.summary import summarize
-from bandana.flows.cells import own_replays, replays
 from bandana.flows.cells.charging import book_keeper
 from bandana.flows.folder.store import Store, write_first
 from bandana.flows.keys import provenance
@@ -63,6 +62,8 @@ def audit_cell(cell: Cell, store: Store) -> Outcome:
         return stored
     if cell.environment.shows("values"):  # else no audit meets the rows of a file
         book_keeper().check_has_no_book(cell.environment)
+    from bandana.flows.cells import own_replays, replays  # with all that searches and replays
+
     making = Making()
     about = partial(about_audits, made=audit_code(cell))
     if cell.entry.stated:

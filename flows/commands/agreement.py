@@ -45,9 +45,10 @@ def ask(
     """
     if is_agreed:
         return
+    from bandana.flows.folder.progress import duration
     from bandana.flows.folder.settings import n_workers
     from bandana.flows.queries.cost import DAY, may_take_days
-    from bandana.flows.queries.explain import duration, explain
+    from bandana.flows.queries.explain import explain
     from bandana.flows.texts.mistakes import SpecError
 
     shared = (resources.workers if resources is not None else None) or n_workers()

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from importlib import resources
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from bandana.algorithms import plugins
 from bandana.flows.annex import plugged, plugs_at
 from bandana.flows.commands.failures import failures
 from bandana.flows.commands.options import Debug, echo, option
@@ -30,28 +32,36 @@ def list_(
 ) -> None:
     """List the algorithms, and which is best where by the last leaderboard; or show one with a spec to start from."""
     with failures(debug):
-        from bandana.flows.queries import catalog
-        from bandana.flows.texts.mistakes import SpecError
-
-        entries = catalog.selected(model, family)
-        if name is not None:
-            entries = [entry for entry in catalog.of_name(name) if entry in entries]
-            if not entries:
-                raise SpecError(f"{name} has no entry in the trust model and family that were asked for")
-        for line in catalog.broken_plugins():
-            typer.echo(f"warning: {line}", err=True)
-        if as_json:
-            typer.echo(json.dumps([catalog.facts(entry) for entry in entries], indent=1))
-            return
-        from rich.console import Console
-
-        if name is None:
-            Console().print(catalog.overview(entries))
-            if model is None and family is None:
-                for lines in plugged("list").values():
-                    echo("", *lines())
+        is_whole = (name, model, family, as_json) == (None, None, None, False)
+        if is_whole and not plugins.packages():  # no algorithm is imported, which takes seconds
+            rows = json.loads(resources.files("bandana.flows").joinpath("catalog.json").read_bytes())
         else:
-            catalog.show(entries, Console())
+            from bandana.flows.queries import catalog
+            from bandana.flows.texts.mistakes import SpecError
+
+            entries = catalog.selected(model, family)
+            if name is not None:
+                entries = [entry for entry in catalog.of_name(name) if entry in entries]
+                if not entries:
+                    raise SpecError(f"{name} has no entry in the trust model and family that were asked for")
+            for line in catalog.broken_plugins():
+                typer.echo(f"warning: {line}", err=True)
+            if as_json:
+                typer.echo(json.dumps([catalog.facts(entry) for entry in entries], indent=1))
+                return
+            if name is not None:
+                catalog.show(entries)
+                return
+            rows = catalog.overview(entries)
+        from rich import print as show
+        from rich.table import Column, Table
+
+        table = Table(Column("algorithm", no_wrap=True), "trust models", "guarantees", "plays on", box=None, pad_edge=False)
+        for row in rows:
+            table.add_row(*row)
+        show(table)
+        for lines in plugged("list").values() if is_whole else ():
+            echo("", *lines())
 
 
 def schema(document: Annotated[Described, typer.Argument(help="Kind of file that the schema describes.")] = "spec") -> None:

@@ -22,7 +22,7 @@ def ui(
     port: Annotated[int, typer.Option(min=1, max=65535, help="Port on the loopback interface.")] = 5000,
     debug: Debug = False,
 ) -> None:
-    """Open MLflow's pages on this machine (loopback only), and print where each suite is compared."""
+    """Open MLflow's pages and reports on this machine (loopback only), and print where each suite is compared."""
     with failures(debug):
         from bandana.flows.servers.loopback import HOST, why_unusable
         from bandana.flows.texts.mistakes import SpecError
@@ -46,7 +46,7 @@ def ui(
         typer.echo("MLflow starts; this takes up to a minute. Then open (Ctrl+C ends it):")
         echo(*links)
         sys.stdout.flush()
-        os.environ.update(tracker.server_environment())
+        os.environ.update(tracker.server_environment() | {"BANDANA_SUITES": str(folder.suite("x").parent)})
         os.execv(sys.executable, [sys.executable, *tracker.server_arguments(port)])
 
 
@@ -60,4 +60,6 @@ def _links(folder: DataFolder, tracker: Tracker, base: str) -> list[str]:
             lines.append(f"  {suite}: {tracker.compare_url(suite, base)}")
         except TrackingError as error:
             lines.append(f"  {suite}: {error}")
+        if tracker.address.kind != "http" and (folder.suite(suite) / "report.html").is_file():
+            lines.append(f"    report: {base}/reports/{suite}/report.html")
     return lines or ["  no suite has run yet: `bandana demo` runs one"]

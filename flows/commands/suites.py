@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from bandana import configuration
 from bandana.flows.commands.agreement import Work, ask
 from bandana.flows.commands.failures import failures
 from bandana.flows.commands.options import (
@@ -92,15 +93,15 @@ def run(
 
 
 def check(spec: SpecPath, as_json: AsJson = False, data: Data = None, debug: Debug = False) -> None:
-    """Check a spec, and explain what it will do: its cells, their claims, and what it will cost; nothing is run."""
+    """Check a spec, and explain what it will do: its cells and their claims; `bandana run --dry-run` estimates the time."""
     with failures(debug):
         from bandana.flows.plan.plan import Plan
         from bandana.flows.spec.spec import load_spec
 
         plan = Plan.of(load_spec(spec), data_root(data))
-        _explain(plan, ["benchmark", "audit", "report"], if_there(data), None, as_json=as_json)
+        _explain(plan, ["benchmark", "audit", "report"], if_there(data), None, as_json=as_json, is_timed=False)
         if not as_json:
-            typer.echo(f"{spec}: correct")
+            echo(*(f"settings: {settings}" for settings in [configuration.read()] if settings), f"{spec}: correct")
 
 
 def read(path: Path) -> tuple[Spec, str, str]:
@@ -148,7 +149,7 @@ def run_spec(
 
         check_audits(plan.private)
     if dry_run:
-        _explain(plan, steps, if_there(data), resources, as_json=as_json)
+        _explain(plan, steps, if_there(data), resources, as_json=as_json, is_timed=True)
         return
     ask(source, [Work(plan, steps)], if_there(data), resources, is_agreed=is_agreed)
     folder = open_data(data)
@@ -199,7 +200,7 @@ def warm_up(cells: Sequence[Cell], steps: Sequence[str], resources: Resources | 
 
     chosen = None if resources is None else resources.executor
     if chosen is Executor.PROCESSES or (chosen is None and ("audit" in steps or not is_small(cells))):
-        warm_start.warm_up(["bandana.flows.suites.step_flows"])
+        warm_start.warm_up(["bandana.flows.suites.step_flows", "bandana.flows.cells.own_replays"])
 
 
 def while_the_server_starts(folder: DataFolder) -> None:
@@ -219,10 +220,12 @@ def if_there(data: Path | None) -> Path | None:
     return root if root.is_dir() else None
 
 
-def _explain(plan: Plan, steps: list[str], data: Path | None, resources: Resources | None, *, as_json: bool) -> None:
+def _explain(
+    plan: Plan, steps: list[str], data: Path | None, how: Resources | None, *, as_json: bool, is_timed: bool
+) -> None:
     from bandana.flows.queries.explain import explain, render
 
-    explained = explain(plan, steps, data, resources.workers if resources is not None else None)
+    explained = explain(plan, steps, data, how and how.workers, None if is_timed else 0)
     if as_json:
         typer.echo(json.dumps(explained, indent=1, allow_nan=False))
     else:

@@ -123,5 +123,8 @@ class DataFolder:
 
 
 def n_workers() -> int:
-    """Number of blocks that run side by side: one a core that this process may use."""
-    return max(1, len(os.sched_getaffinity(0)))
+    """Number of blocks that run side by side: BANDANA_WORKERS, or one a core that this process may use."""
+    given = os.environ.get("BANDANA_WORKERS", "").strip() or str(len(os.sched_getaffinity(0)))
+    if not (given.isdecimal() and given.isascii() and int(given)):
+        raise ValueError(f"BANDANA_WORKERS must be a whole number of at least 1, got {given!r}")
+    return int(given)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from bandana.algorithms.entry import Entry, Settings
 from bandana.algorithms.problem import LINEAR_MDP, MIXTURE, Problem
 from bandana.audits.claims import ClaimError
-from bandana.audits.own import conformance, white_box
+from bandana.audits.own import conformance
 from bandana.audits.own.conformance import ProtocolError
 from bandana.flows.own.algorithms import OwnAlgorithmSpec
 from bandana.flows.own.code import OwnCodeError, OwnObject, is_factory
@@ -93,6 +93,8 @@ def check_own(item: OwnAlgorithmSpec, cells: Sequence[Cell]) -> None:
 
 def _check_protocol(item: OwnAlgorithmSpec, cell: Cell) -> None:
     """Watches what a user's file makes for a cell play what audits replay."""
+    from bandana.audits.own import white_box
+
     environment, seed = cell.environment, cell.spec.seed
     table, field = environment.audit_table(), "file"
 

@@ -7,11 +7,9 @@ import io
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
-import pandas as pd
-from pandas.api.types import is_bool_dtype
 from pydantic import AfterValidator, Field, model_validator
 
 from bandana.algorithms.coins import Coins, coins_of
@@ -27,6 +25,9 @@ from bandana.flows.problems.data_files import DataFile, DataFileSpec
 from bandana.flows.problems.environment import UNIFORM, Classes, Purpose
 from bandana.flows.texts.fields import distinct
 from bandana.flows.texts.mistakes import SpecError
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _FEWEST = 20
 POLICY = "policy"
@@ -208,6 +209,8 @@ def parse_log(item: LoggedSpec, content: bytes) -> Log:
     Raises:
       SpecError: it cannot be read, a column is missing, or a value does not fit; the message names column and row only.
     """
+    import pandas as pd
+
     where = f"environment.path: {item.path}"
     columns = [*item.contexts, item.action, item.propensity, item.reward]
     try:
@@ -249,8 +252,10 @@ def _check_csv(content: bytes, columns: Sequence[str], where: str) -> None:
 
 
 def _column(frame: pd.DataFrame, name: str, where: str, low: float, high: float) -> FloatArray:
+    import pandas as pd
+
     given = frame[name]
-    if is_bool_dtype(given):
+    if pd.api.types.is_bool_dtype(given):
         raise SpecError(f"{where}: column {name!r} must hold numbers, such as 1 and 0, and not true and false")
     values = pd.to_numeric(given, errors="coerce").to_numpy(dtype=float)
     _refuse(~((values >= low) & (values <= high)), name, where, f"a number in [{low:g}, {high:g}]")

@@ -40,9 +40,7 @@ def selected(model: str | None = None, family: str | None = None) -> list[Entry]
     if family is not None and family not in parts:
         raise SpecError(f"--family must be one of {', '.join(parts)}, got {family!r}")
     return [
-        entry
-        for entry in catalog.known()
-        if model in (None, entry.privacy_model) and (family is None or family in (*entry.family.split("/"), entry.family))
+        e for e in catalog.known() if model in (None, e.privacy_model) and family in (None, e.family, *e.family.split("/"))
     ]
 
 
@@ -63,25 +61,21 @@ def of_name(name: str) -> list[Entry]:
         raise SpecError(str(error)) from error
 
 
-def overview(entries: Iterable[Entry]) -> Table:
-    """One line an algorithm, in 80 columns."""
-    table = Table(box=None, pad_edge=False)
-    table.add_column("algorithm", no_wrap=True)
-    for column in ("trust models", "guarantees", "plays on"):
-        table.add_column(column)
-    by_name: dict[str, list[Entry]] = {}
+def overview(entries: Iterable[Entry]) -> list[list[str]]:
+    """A row an algorithm: its name, trust models, guarantees, and kinds of problems."""
+    rows, by_name = [], dict[str, list[Entry]]()
     for entry in entries:
         by_name.setdefault(entry.name, []).append(entry)
     for name, forms in by_name.items():
         models, guarantees = _distinct(e.privacy_model for e in forms), _distinct(e.guarantee for e in forms if e.guarantee)
         shown = f"{name} ({forms[0].package})" if forms[0].package else name
-        table.add_row(shown, " ".join(models), " ".join(guarantees) or "-", " ".join(forms[0].plays_on))
-    return table
+        rows.append([shown, " ".join(models), " ".join(guarantees) or "-", " ".join(forms[0].plays_on)])
+    return rows
 
 
-def show(entries: Sequence[Entry], console: Console) -> None:
-    """All that is known of one algorithm."""
-    first = entries[0]
+def show(entries: Sequence[Entry]) -> None:
+    """Prints all that is known of one algorithm."""
+    first, console = entries[0], Console()
     package = f", of the package {first.package}" if first.package else ""
     console.print(f"[bold]{first.name}[/bold]  ({first.family}{package}), plays on {', '.join(first.plays_on)} problems\n")
     for entry in entries:

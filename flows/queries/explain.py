@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Group
@@ -17,6 +16,7 @@ from bandana.flows.cells.audits import evidence_of
 from bandana.flows.cells.charging import book_keeper
 from bandana.flows.cells.play import is_played
 from bandana.flows.folder.journal import Journal
+from bandana.flows.folder.progress import duration
 from bandana.flows.folder.settings import DataFolder, n_workers
 from bandana.flows.folder.store import Store
 from bandana.flows.plan.cell_checks import check_cells
@@ -24,7 +24,7 @@ from bandana.flows.plan.cells import Cell
 from bandana.flows.plan.plan import Plan
 from bandana.flows.plan.roles import Role
 from bandana.flows.problems.environment import Environment, EnvironmentFields
-from bandana.flows.queries.cost import DAY, audits_seconds, block_paces, block_seconds, played
+from bandana.flows.queries.cost import DAY, audits_seconds, block_paces, played
 from bandana.flows.texts.json_text import JsonObject
 from bandana.flows.texts.mistakes import SpecError
 from bandana.privacy_core import Relation
@@ -43,12 +43,12 @@ def explain(
       steps: what would be done with it: benchmark, audit, report.
       data: the data folder, for what is done already; None or missing: nothing is.
       workers: blocks side by side; None: one a core.
-      most_measured: cells of which short trials measure how long they take; None: all.
+      most_measured: cells of which short trials measure how long they take; None: all, 0: none, and no seconds are given.
 
     Returns:
       `books`, one line for each budget book, and for each private file without one; `cells`, each with its claim, its work
-      and what is left; `beside`: how many twins and reference rows a benchmark plays; `seconds` of all that is left, on so
-      many workers.
+      and, if timed, its seconds; `beside`: how many twins and reference rows a benchmark plays; `seconds` of all that is
+      left, on so many workers, None if not timed.
     """
     store = Store(data / "results") if data is not None and data.exists() else None
     journal = None if data is None else Journal(DataFolder(data).journal(plan.spec.name))
@@ -57,14 +57,18 @@ def explain(
     check_cells(own)
     _check_claims(own)
     blocks = {cell.name: _blocks(cell, steps, store) for cell in every}
-    pace = block_paces([cell for cell in own if _left(blocks[cell.name])], most_measured)
+    is_timed = most_measured != 0
+    waiting = [cell for cell in every if blocks[cell.name][0] > blocks[cell.name][1] and not cell.is_expected]
+    pace = block_paces(waiting, most_measured) if is_timed else {}
     private = [cell for cell in own if "audit" in steps and cell.is_private]
     waits = [cell for cell in private if store is None or not evidence_of(cell, store).exists()]
-    audits = audits_seconds(waits, journal)
-    cells = [_cell(cell, blocks[cell.name], pace.get(cell.name, 0.0), steps, audits.get(cell.name)) for cell in own]
-    other_seconds = sum(_left(blocks[cell.name]) * _pace_beside(cell, pace) for cell in beside if _left(blocks[cell.name]))
+    left = audits_seconds(waits, journal) if is_timed else {}
+    for name, seconds in pace.items():
+        left[name] = left.get(name, 0.0) + (blocks[name][0] - blocks[name][1]) * seconds
+    audits = {cell.name: "done" for cell in private} | {cell.name: "to do" for cell in waits}
+    cells = [_cell(cell, blocks[cell.name], audits.get(cell.name), left.get(cell.name, 0.0)) for cell in own]
     shared = workers or n_workers()
-    waiting = [block for block in plan.blocks() if store is None or not is_played(block, store)]
+    missing = [block for block in plan.blocks() if store is None or not is_played(block, store)]
     return {
         "suite": spec.name,
         "steps": list(steps),
@@ -72,14 +76,14 @@ def explain(
         "horizon": spec.horizon,
         "unit": unit_of([environment.describe() for environment in plan.environments]),
         "replications": spec.replications,
-        "books": book_keeper().forecast(plan, waiting if "benchmark" in steps else (), data),
+        "books": book_keeper().forecast(plan, missing if "benchmark" in steps else (), data),
         "cells": cells,
         "beside": {
             str(role): sum(cell.role is role for cell in beside) if "benchmark" in steps else 0
             for role in (Role.TWIN, Role.REFERENCE)
         },
         "workers": shared,
-        "seconds": round((sum(cell["seconds"] for cell in cells) + other_seconds) / shared, 1),
+        "seconds": round(sum(left.values()) / shared, 1) if is_timed else None,
     }
 
 
@@ -118,23 +122,8 @@ def _blocks(cell: Cell, steps: Sequence[str], store: Store | None) -> tuple[int,
     return len(blocks), sum(is_played(block, store) for block in blocks) if store is not None else 0
 
 
-def _left(blocks: tuple[int, int]) -> int:
-    return blocks[0] - blocks[1]
-
-
-def _pace_beside(cell: Cell, pace: dict[str, float]) -> float:
-    """Seconds a block of a twin, which takes as long as its cell, or of a reference row, of which some are not played."""
-    if cell.is_expected:
-        return 0.0
-    known = pace.get(replace(cell, role=Role.ALGORITHM).name) if cell.role is Role.TWIN else None
-    return block_seconds(cell) if known is None else known
-
-
-def _cell(cell: Cell, blocks: tuple[int, int], pace: float, steps: Sequence[str], audit_left: float | None) -> JsonObject:
-    """One cell; `audit_left` are the seconds of an audit that is to be made."""
+def _cell(cell: Cell, blocks: tuple[int, int], audit: str | None, seconds: float) -> JsonObject:
     claim = cell.claim() if cell.is_private else None
-    does_audit = cell.is_private and "audit" in steps
-    left = _left(blocks) * pace + (audit_left or 0.0)
     return {
         "name": cell.name,
         "claim": None if claim is None else claim.statement,
@@ -145,8 +134,8 @@ def _cell(cell: Cell, blocks: tuple[int, int], pace: float, steps: Sequence[str]
         "delta": cell.spec.audit.delta,
         "blocks": blocks[0],
         "blocks_done": blocks[1],
-        "audit": None if not does_audit else "done" if audit_left is None else "to do",
-        "seconds": round(left, 2),
+        "audit": audit,
+        "seconds": round(seconds, 2),
     }
 
 
@@ -160,7 +149,9 @@ def render(facts: JsonObject) -> Group:
         ),
         *facts["books"],
     ]
-    table = Table("cell", "claims", "trust", "epsilon at delta", "blocks (done)", "audit", "left, one core")
+    is_timed = facts["seconds"] is not None
+    last = ["left, one core"] if is_timed else []
+    table = Table("cell", "claims", "trust", "epsilon at delta", "blocks (done)", "audit", *last)
     for cell in facts["cells"]:
         private = cell["claim"] is not None
         table.add_row(
@@ -170,13 +161,13 @@ def render(facts: JsonObject) -> Group:
             f"{cell['epsilon']:.4g} at {cell['delta']:g}" if private else "-",
             f"{cell['blocks']} ({cell['blocks_done']})" if cell["blocks"] else "-",
             cell["audit"] or "-",
-            duration(cell["seconds"]),
+            *([duration(cell["seconds"])] if is_timed else []),
         )
-    total = (
-        f"{len(facts['cells'])} cells{_beside(facts['beside'])}; about {duration(facts['seconds'])} of work on "
-        f"{facts['workers']} workers, estimated by the processor time of short trials"
-    )
-    asks = [f"more than {duration(DAY)}: commands that start it ask for --yes"] if facts["seconds"] > DAY else []
+    total = f"{len(facts['cells'])} cells{_beside(facts['beside'])}"
+    if is_timed:
+        work = f"about {duration(facts['seconds'])} of work on {facts['workers']} workers"
+        total += f"; {work}, estimated by the processor time of short trials"
+    asks = [f"more than {duration(DAY)}: commands that start it ask for --yes"] if (facts["seconds"] or 0.0) > DAY else []
     return Group(*(Text(line) for line in words), table, *(Text(line) for line in (total, *asks)))
 
 
@@ -194,12 +185,3 @@ def _shown(what: list[str]) -> str:
     if len(what) == 3:
         return "public: everything may be shown"
     return f"private: shown is {', '.join(what)}" if what else "private: nothing of the data is shown, regret included"
-
-
-def duration(seconds: float) -> str:
-    """A number of seconds in words for people."""
-    if seconds < 1:
-        return "< 1 s" if seconds > 0 else "0 s"
-    if seconds < 120:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

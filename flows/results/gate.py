@@ -6,7 +6,7 @@ import math
 from pathlib import Path
 from typing import TypedDict
 
-from scipy import stats
+from scipy.special import stdtrit
 
 from bandana.audits.documents.report import Regression, Regressions
 from bandana.flows.results.baseline import REGRET, Baseline, CellFacts, Estimate
@@ -136,7 +136,7 @@ def _row(label: str, before: Estimate, after: Estimate, share: float) -> Row:
     half = 0.0
     if (total := math.fsum(variances)) > 0:
         freedom = total**2 / math.fsum(v**2 / e.freedom for v, e in zip(variances, (before, after), strict=True))
-        half = float(stats.t.isf(share / 2, freedom)) * math.sqrt(total)
+        half = -float(stdtrit(freedom, share / 2)) * math.sqrt(total)
     low, high = difference - half, difference + half
     least = _SAME * max(abs(before.value), abs(after.value))  # what rounding alone may do
     is_worse = low > least if before.quantity == REGRET else high < -least

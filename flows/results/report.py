@@ -26,7 +26,7 @@ _CURVES: tuple[Literal["mean", "low", "high", "mu_spent", "bound", "lower_bound"
 _CURVES = ("mean", "low", "high", "mu_spent", "bound", "lower_bound")
 
 
-@flow(name="report")
+@flow(name="report", flow_run_name="{plan.spec.name}: report")
 def report(plan: Plan, spec_text: str, data: str, regressions: Regressions | None = None) -> dict[str, str]:
     """Renders the suite's report, and one of each audit, from stored results; nothing is computed anew.
 
@@ -43,7 +43,7 @@ def report(plan: Plan, spec_text: str, data: str, regressions: Regressions | Non
     with alone_in(target):  # a run in MLflow holds the files of its own report, not of a command beside it
         document = assemble(plan, spec_text, store) | {"regressions": regressions}
         singles = audit_documents(plan, document)
-        with bar("report", 2 + len(singles)) as advance:
+        with bar(f"{spec.name}: report", 2 + len(singles)) as advance:
             files = write_document(document, target / "report", formats)
             advance("report")
             artifacts = [*files.values(), *_write_parts(document, target)]  # while its sections are still at hand

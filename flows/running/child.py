@@ -105,13 +105,16 @@ def one_call() -> Iterator[None]:
         signal.setitimer(signal.ITIMER_REAL, 0)
 
 
-def run(function: Callable[[], object], limits: Limits, what: str = "own code") -> Returned:
+def run(
+    function: Callable[[], object], limits: Limits, what: str = "own code", meanwhile: Callable[[], object] = int
+) -> Returned:
     """Calls the function in a child process.
 
     Args:
       function: returns something that can be pickled.
       limits: for own code that it calls within `one_call`.
       what: how to call own code in messages.
+      meanwhile: called here while the child works, such as imports that are needed next.
 
     Raises:
       SpecError: own code ended its process, crashed, hung, forked, or used too much memory; the message is one line.
@@ -127,6 +130,7 @@ def run(function: Callable[[], object], limits: Limits, what: str = "own code") 
             _be_child(function, limits, what, there, printed)
         there.close()
         try:
+            meanwhile()
             message, status = _wait(pid, here, time.monotonic() + limits.total)
         finally:
             _end(pid)

@@ -31,9 +31,6 @@ class Workers:
       n_workers: at most so many; 1 works in this process.
     """
 
-    pause = 30.0
-    """Seconds between two lines on progress, where the output is no terminal."""
-
     def __init__(self, n_workers: int) -> None:
         self._n_workers = n_workers
         self._pool: ProcessPoolExecutor | None = None

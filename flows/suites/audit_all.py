@@ -74,7 +74,7 @@ def _audit(label: str, effort: Effort, store: Store, key: str, n_cores: int) -> 
         return audit_subject(label, effort, store)
 
 
-@flow(name="audit-all", persist_result=False)
+@flow(name="audit-all", flow_run_name=SUITE, persist_result=False)
 def audit_all_flow(labels: list[str], effort: Effort, data: str) -> JsonObject | State[AlarmRaised]:
     """Audits the named subjects; finished audits are kept, and a rerun computes only what is missing.
 
@@ -93,7 +93,7 @@ def audit_all_flow(labels: list[str], effort: Effort, data: str) -> JsonObject |
     n_cores = cores_each(sum(not store.path(AUDIT, key).exists() for key in keys.values()))
     futures = {examine.submit(label, effort, store, key, n_cores): label for label, key in keys.items()}
     done: dict[str, tuple[AuditEntry, list[str]]] = {}
-    with bar("audit", len(labels)) as advance:
+    with bar("catalog: audit", len(labels)) as advance:
         for future in as_completed(list(futures)):
             label = futures[future]
             done[label] = future.result()

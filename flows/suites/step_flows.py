@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -35,7 +34,6 @@ class _Tasks:
     Late tasks leave a note in the store of their results.
     """
 
-    pause = math.inf
     cores_each = staticmethod(cores_each)
 
     def __init__(self, name: str, store: Store, retries: int, timeout: float) -> None:
@@ -49,7 +47,7 @@ class _Tasks:
         return ((futures[future], future.result()) for future in as_completed(list(futures)))
 
 
-@flow(name="benchmark", persist_result=False)
+@flow(name="benchmark", flow_run_name="{plan.spec.name}: benchmark", persist_result=False)
 def benchmark_flow(plan: Plan, data: str) -> None:
     """Plays every cell of the plan; finished blocks are kept, and a rerun computes only what is missing."""
     folder, patient = DataFolder(Path(data)), plan.spec.execution
@@ -57,7 +55,7 @@ def benchmark_flow(plan: Plan, data: str) -> None:
     steps.benchmark(plan, folder, tasks, steps.open_tracker(plan.spec, folder))
 
 
-@flow(name="audit", persist_result=False)
+@flow(name="audit", flow_run_name="{plan.spec.name}: audit", persist_result=False)
 def audit_flow(plan: Plan, data: str) -> list[AuditEntry]:
     """Audits every private cell of the plan, and returns the report's entries in its order; finished audits are kept."""
     folder, patient = DataFolder(Path(data)), plan.spec.execution

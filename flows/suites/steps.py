@@ -42,13 +42,7 @@ R = TypeVar("R")
 
 
 class Workers(Protocol):
-    """Who does the work of a step, and where.
-
-    Attributes:
-      pause: seconds between two lines on progress, where the output is no terminal.
-    """
-
-    pause: float
+    """Who does the work of a step, and where."""
 
     def completed(self, work: Callable[[T], R], items: Sequence[T]) -> Iterator[tuple[T, R]]:
         """Yields each item with the result of its work, as soon as it is done; items are blocks or cells with their keys."""
@@ -81,7 +75,7 @@ def benchmark(plan: Plan, folder: DataFolder, workers: Workers, tracker: Tracker
     waiting = Counter(block.cell.name for block in missing)
     later: list[Cell] = []
     total = len(blocks) + len(cells) * (tracker is not None)
-    with bar("benchmark", total, len(blocks) - len(missing), seconds_between_lines=workers.pause) as advance:
+    with bar(f"{suite}: benchmark", total, len(blocks) - len(missing)) as advance:
 
         def track(cell: Cell) -> None:
             _track(cell, lambda: benchmark_record(cell, summarize_cell(cell, store)), tracker, journal, advance)
@@ -130,7 +124,7 @@ def audit(plan: Plan, folder: DataFolder, workers: Workers, tracker: Tracker | N
     journal.begin("audit started", suite=suite, cells=len(cells), missing=len(missing))
     work = partial(_audit, store, workers.cores_each(len(missing)))
     total = len(cells) * (2 if tracker is not None else 1)
-    with bar("audit", total, len(entries), seconds_between_lines=workers.pause) as advance:
+    with bar(f"{suite}: audit", total, len(entries)) as advance:
         for (cell, _), (entry, seconds) in workers.completed(work, [(cell, audit_key(cell)) for cell in missing]):
             entries[cell.name] = entry
             journal.write("audit done", cell=cell.name, run_key=cell.key, verdict=entry["verdict"], seconds=seconds,

@@ -36,7 +36,7 @@ def _gate(plan: Plan, spec_text: str, data: str) -> Outcome:
     return told(place, recorded, baseline.record(plan, spec_text, Store(folder.results)))
 
 
-@flow(name="suite", persist_result=False)
+@flow(name="suite", flow_run_name="{plan.spec.name}", persist_result=False)
 def suite_flow(
     plan: Plan, spec_text: str, data: str, steps: list[str], resources: Resources | None = None
 ) -> JsonObject | State[AlarmRaised]:

@@ -80,7 +80,7 @@ def comparison_state() -> dict[str, object]:
                 "display": name != DETAILS,
                 "isReordered": False,
                 "deleted": False,
-                "columns": 1 if name == TOGETHER else 3,
+                "columns": 1 if name == TOGETHER else 2,  # of three, names are cut at 1280 pixels
             }
             for name, key in sections.items()
         ],
@@ -90,11 +90,10 @@ def comparison_state() -> dict[str, object]:
 def _charts(regret: str, privacy: str, together: str, details: str) -> list[dict[str, object]]:
     """All charts, each in the section of the given identifier."""
     return [
-        # First the one on which reference rows, which lose much, do not hide the others.
+        # On a linear axis reference rows, which lose much, would press all others flat.
         _line(MEAN_REGRET, regret, "Regret over rounds (log-log)", log_y=True),
-        _line(MEAN_REGRET, regret, "Regret over rounds (log rounds)"),
         _bar([FINAL_REGRET], regret, "Final regret"),
-        # Three in a row, to be read across: claimed >= accounted >= measured.
+        # To be read in this order: claimed >= accounted >= measured.
         _bar([CLAIMED], privacy, "Epsilon claimed by the source"),
         _bar([ACCOUNTED], privacy, "Epsilon accounted from the ledger"),
         _bar([MEASURED], privacy, "Epsilon measured by the audit (lower bound)"),

@@ -1,4 +1,4 @@
-"""MLflow's pages of one store on the loopback interface, without its Assistant, and with prepared charts that stay.
+"""MLflow's pages of one store on the loopback interface, without its Assistant, with prepared charts that stay, and reports.
 
 MLflow 3.17.2 has no setting that turns its Assistant off: on loopback the chat panel opens by itself, and its routes may run
 commands on this machine. Here the routes answer 404, and the page that starts MLflow's user interface closes the panel. The
@@ -11,78 +11,62 @@ import argparse
 import json
 import os
 import warnings
-from collections.abc import Awaitable, Callable, MutableMapping
 from importlib import resources
-from typing import Any
+from pathlib import Path
+
+from starlette.middleware.base import BaseHTTPMiddleware, RequestResponseEndpoint
+from starlette.requests import Request
+from starlette.responses import FileResponse, JSONResponse, Response
+from starlette.types import ASGIApp
 
 from bandana.flows.tracking.comparison_view import VIEW_KEY, comparison_state, search_fields
 from bandana.flows.tracking.store.mlflow_private import server_environment
 
-BACKEND, ARTIFACTS = "MLFLOW_BACKEND_STORE_URI", "MLFLOW_DEFAULT_ARTIFACT_ROOT"
+BACKEND, ARTIFACTS, SUITES = "MLFLOW_BACKEND_STORE_URI", "MLFLOW_DEFAULT_ARTIFACT_ROOT", "BANDANA_SUITES"
 _CLOSED = "/mlflow/assistant"
 _STYLE = "[data-assistant-ui]{display:none!important}"
 _CACHED = (b"if-none-match", b"if-modified-since", b"range")  # of a page that was not ours
-
-Message = MutableMapping[str, Any]
-"""A message of ASGI."""
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-App = Callable[[Scope, Receive, Send], Awaitable[None]]
+_DROPPED = ("content-length", "etag", "last-modified", "cache-control")
+_SHOWN = (".html", ".pdf", ".json")
+_SANDBOX = {
+    "content-security-policy": "sandbox; default-src 'none'; img-src data:; style-src 'unsafe-inline'; font-src data:"
+}
 
 
-class FirstScreen:
-    """An ASGI application around MLflow's: no Assistant, and a first page with Bandana's script.
+class FirstScreen(BaseHTTPMiddleware):
+    """Middleware around MLflow's application: no Assistant, a first page with Bandana's script, and reports at `/reports`.
 
     Args:
       app: MLflow's application, which checks the Host header and the origin of each request.
+      suites: folder of the suites whose reports are served, to this machine's browsers; None: none.
     """
 
-    def __init__(self, app: App) -> None:
-        self._app = app
-        self._addition = addition().encode()
+    def __init__(self, app: ASGIApp, suites: Path | None = None) -> None:
+        super().__init__(app)
+        self._addition, self._suites = addition().encode(), suites and suites.resolve()
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def dispatch(self, request: Request, call_next: RequestResponseEndpoint) -> Response:
         """Answers one request."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-        elif _CLOSED in scope["path"]:
-            await _refuse(send)
-        elif scope["path"] == "/" and scope["method"] == "GET":
-            kept = [(name, value) for name, value in scope["headers"] if name not in _CACHED]
-            await self._app({**scope, "headers": kept}, receive, self._adding(send))
-        else:
-            await self._app(scope, receive, send)
-
-    def _adding(self, send: Send) -> Send:
-        """Holds the page back until it is whole, and sends it with the addition at the end of its head."""
-        start: Message = {}
-        body = bytearray()
-
-        async def forward(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                start.update(message)
-                return
-            body.extend(message.get("body", b""))
-            if message.get("more_body"):
-                return
-            whole = (
-                bytes(body).replace(b"</head>", self._addition + b"</head>", 1) if start["status"] == 200 else bytes(body)
-            )
-            dropped = (b"content-length", b"etag", b"last-modified", b"cache-control")
-            headers = [(name, value) for name, value in start["headers"] if name.lower() not in dropped]
-            headers += [(b"content-length", str(len(whole)).encode()), (b"cache-control", b"no-store")]
-            await send({**start, "headers": headers})
-            await send({"type": "http.response.body", "body": whole})
-
-        return forward
-
-
-async def _refuse(send: Send) -> None:
-    text = b'{"detail": "MLflow\'s Assistant is off in the pages of bandana ui"}'
-    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(text)).encode())]
-    await send({"type": "http.response.start", "status": 404, "headers": headers})
-    await send({"type": "http.response.body", "body": text})
+        path = request.scope["path"]
+        if _CLOSED in path:
+            return JSONResponse({"detail": "MLflow's Assistant is off in the pages of bandana ui"}, 404)
+        if self._suites is not None and path.startswith("/reports/"):
+            place = (self._suites / path.removeprefix("/reports/")).resolve()
+            is_ours = request.headers.get("host", "").rpartition(":")[0] in (
+                "127.0.0.1",
+                "localhost",
+            )  # else another page could read it
+            if is_ours and place.suffix in _SHOWN and place.is_relative_to(self._suites) and place.is_file():
+                return FileResponse(place, headers=_SANDBOX if place.suffix == ".html" else None)
+            return JSONResponse({"detail": "there is no such report"}, 404)
+        if path != "/" or request.method != "GET":
+            return await call_next(request)
+        request.scope["headers"] = [(name, value) for name, value in request.scope["headers"] if name not in _CACHED]
+        response = await call_next(request)
+        body = b"".join([part async for part in response.body_iterator])  # type: ignore[attr-defined]
+        whole = body.replace(b"</head>", self._addition + b"</head>", 1) if response.status_code == 200 else body
+        headers = {name: value for name, value in response.headers.items() if name not in _DROPPED}
+        return Response(whole, response.status_code, headers | {"cache-control": "no-store"})
 
 
 def addition() -> str:
@@ -112,7 +96,7 @@ def create_app() -> FirstScreen:
     from mlflow.server.handlers import initialize_backend_stores
 
     initialize_backend_stores(store, store, artifacts)
-    return FirstScreen(app)
+    return FirstScreen(app, Path(os.environ[SUITES]) if SUITES in os.environ else None)
 
 
 def main() -> None:

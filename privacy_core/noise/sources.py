@@ -14,7 +14,6 @@ from typing import Protocol
 
 import numpy as np
 from scipy.special import ndtr
-from scipy.stats import binom
 
 from bandana.privacy_core.accounting.events import BoundedRangeEvent, Event, NonPrivateEvent, PureEvent, ResponseEvent
 from bandana.privacy_core.arrays import FloatArray, IntArray
@@ -112,6 +111,8 @@ class ContinuousNoise(ABC):
 @lru_cache(maxsize=8)
 def _binomial(n_bits: int) -> FloatArray:
     """(n_bits,) probabilities of at most 0, 1, ..., n_bits - 1 ones."""
+    from scipy.stats import binom
+
     return np.asarray(binom.cdf(np.arange(n_bits), n_bits, 0.5))
 
 

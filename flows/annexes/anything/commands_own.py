@@ -22,6 +22,7 @@ def audit(subject: Subject, options: dict[str, Any], limits: Limits, how: Runnin
       Exit: the audit did not pass.
     """
     from bandana.audits.documents.report import Report
+    from bandana.audits.reporting import render
     from bandana.flows.annexes.anything.own import Request, audit_own
     from bandana.flows.annexes.anything.own_reports import ReportRequest, write_evidence
     from bandana.flows.results.audit_report import tell, write_document
@@ -43,7 +44,8 @@ def audit(subject: Subject, options: dict[str, Any], limits: Limits, how: Runnin
         return outcome.verdict.value, loaded.label, lines, *write_evidence(loaded, outcome, report, folder)
 
     name = Path(request.algorithm).name
-    returned = child.run(work, child.limits(limits.timeout, limits.memory, request.seconds), f"--algorithm: {name}")
+    allowed = child.limits(limits.timeout, limits.memory, request.seconds)
+    returned = child.run(work, allowed, f"--algorithm: {name}", meanwhile=render.load)
     verdict, label, lines, evidence, document = returned.value
     stem = evidence.with_name(evidence.name.removesuffix(".evidence.npz"))
     files = {"evidence": evidence, **write_document(document, stem)}

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from bandana.audits.documents.fields import present
-from bandana.audits.reporting.document import validate
-from bandana.audits.reporting.numbers import NONE, number
-from bandana.flows.annexes.leaderboard.document import LEADERBOARD, Best, Leaderboard
-from bandana.flows.annexes.leaderboard.page import agreement, contests_of
 from bandana.flows.folder.settings import DataFolder, data_root
+
+if TYPE_CHECKING:
+    from bandana.flows.annexes.leaderboard.document import Best, Leaderboard
 
 _COMMAND = "bandana leaderboard --quick"
 _MEASURES = {"regret": "", "rounds": " (rounds to stop)", "errors": " (share of wrong answers)"}
@@ -22,6 +21,9 @@ def latest() -> Leaderboard | None:
         try:
             text = (place_of(DataFolder(data_root())) / f"{form}.json").read_text(encoding="utf-8")
             document: Leaderboard = json.loads(text)
+            from bandana.audits.reporting.document import validate
+            from bandana.flows.annexes.leaderboard.document import LEADERBOARD
+
             validate(document)
         except (OSError, ValueError):
             continue
@@ -37,6 +39,8 @@ def place_of(folder: DataFolder) -> Path:
 
 def lines(document: Leaderboard) -> list[str]:
     """The best private row of each problem and trust model at each level, a line a problem and trust model."""
+    from bandana.flows.annexes.leaderboard.page import agreement, contests_of
+
     head = "Best by mean regret, or by what stands behind a problem's name"
     lines = [f"{head}; {document['title']}, {document['suite']}; +k: of k more none is shown to be worse:"]
     for problem in document["problems"]:
@@ -49,6 +53,9 @@ def lines(document: Leaderboard) -> list[str]:
 
 
 def _winner(best: Best) -> str:
+    from bandana.audits.documents.fields import present
+    from bandana.audits.reporting.numbers import NONE, number
+
     if best["label"] is None:
         return NONE
     if best["not_beaten"]:

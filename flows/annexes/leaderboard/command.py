@@ -5,26 +5,16 @@ from __future__ import annotations
 import json
 import shlex
 from dataclasses import dataclass, replace
+from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from bandana.flows.commands import options
 from bandana.flows.commands.agreement import Work, ask
 from bandana.flows.commands.failures import failures
 from bandana.flows.commands.groups import grouped
-from bandana.flows.commands.options import (
-    Anonymous,
-    AsJson,
-    Data,
-    Debug,
-    ExecutorName,
-    Workers,
-    Yes,
-    echo,
-    echo_files,
-    open_data,
-)
 from bandana.flows.commands.suites import DaskAddress, begin, resources_of, warm_up, while_the_server_starts
 from bandana.flows.folder.settings import DataFolder
 
@@ -55,6 +45,12 @@ class Choice:
     ] = None
 
     @property
+    def place(self) -> Path:
+        """The folder; where there is none by default, the copy that is installed with the product."""
+        is_installed = self.folder == DEFAULT and not DEFAULT.is_dir()
+        return Path(str(resources.files("bandana") / "benchmark")) if is_installed else self.folder
+
+    @property
     def command(self) -> str:
         """The command line that makes the same choice."""
         words = ["bandana", "leaderboard", *([str(self.folder)] if self.folder != DEFAULT else [])]
@@ -71,20 +67,20 @@ class Running:
     audit: Annotated[bool, typer.Option("--audit/--no-audit", help="Audit every private entry too.")] = True
     report_only: Annotated[bool, typer.Option("--report-only", help="Play nothing: render what is stored.")] = False
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what is left to do; do nothing.")] = False
-    executor: ExecutorName = None
-    workers: Workers = None
+    executor: options.ExecutorName = None
+    workers: options.Workers = None
     dask_address: DaskAddress = None
-    yes: Yes = False
+    yes: options.Yes = False
 
 
 @dataclass(frozen=True)
 class Output:
     """Results: their folder, and their form on standard output."""
 
-    anonymous: Anonymous = False
-    as_json: AsJson = False
-    data: Data = None
-    debug: Debug = False
+    anonymous: options.Anonymous = False
+    as_json: options.AsJson = False
+    data: options.Data = None
+    debug: options.Debug = False
 
 
 @grouped
@@ -95,16 +91,15 @@ def leaderboard(choice: Choice, running: Running, output: Output) -> None:
         from bandana.flows.own.data import pinned
 
         resources = resources_of(running.executor or "processes", running.workers, running.dask_address)
-        benchmark = read(choice.folder, choice.rows, choice.only, is_quick=choice.quick)
-        place = open_data(output.data)
+        benchmark = read(choice.place, choice.rows, choice.only, is_quick=choice.quick)
+        place = options.open_data(output.data)
         problems = tuple(replace(each, spec=pinned(each.spec, place.root)) for each in benchmark.problems)
         benchmark = replace(benchmark, problems=problems)
         if running.dry_run:
             _say_what_is_left(benchmark, place, is_audited=running.audit)
             return
         if not running.report_only:
-            source = str(choice.folder)
-            _play(benchmark, place, resources, is_audited=running.audit, is_agreed=running.yes, source=source)
+            _play(benchmark, place, resources, is_audited=running.audit, is_agreed=running.yes, source=str(choice.place))
         from bandana.flows.annexes.leaderboard.assemble import assemble, write
         from bandana.flows.annexes.leaderboard.best import lines
         from bandana.flows.folder.store import Store
@@ -114,8 +109,8 @@ def leaderboard(choice: Choice, running: Running, output: Output) -> None:
         if output.as_json:
             typer.echo(json.dumps(document, indent=1, allow_nan=False))
             return
-        echo(*lines(document))
-        echo_files(files)
+        options.echo(*lines(document))
+        options.echo_files(files)
 
 
 def _play(
@@ -177,8 +172,8 @@ def _say_what_is_left(benchmark: Benchmark, place: DataFolder, *, is_audited: bo
         longer = None if benchmark.is_quick else longer_plan(plan, store)
         blocks = [*plan.blocks(), *(() if longer is None else longer.blocks())]
         missing = sum(not is_played(block, store) for block in blocks)
-        echo(f"{name}: {missing} of {len(blocks)} blocks are left to play")
+        options.echo(f"{name}: {missing} of {len(blocks)} blocks are left to play")
     if is_audited:
         cells = [cell for plan in audit_plans(benchmark) for cell in plan.private]
         missing = sum(stored_audit(cell, store) is None for cell in cells)
-        echo(f"audits: {missing} of {len(cells)} are left")
+        options.echo(f"audits: {missing} of {len(cells)} are left")

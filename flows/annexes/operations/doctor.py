@@ -13,6 +13,7 @@ from enum import StrEnum
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 
+from bandana import configuration
 from bandana.flows.cells.audits import evidence_of
 from bandana.flows.cells.play import is_played
 from bandana.flows.folder import scratch
@@ -59,7 +60,7 @@ def examine(folder: DataFolder | None) -> list[Finding]:
     Args:
       folder: None where there is no data folder yet.
     """
-    findings = [*_versions(), *_ports(), *_prefect()]
+    findings = [*_versions(), *_settings(), *_ports(), *_prefect()]
     if folder is None:
         return [*findings, Finding("data folder", State.NOTE, "there is none yet; the first command makes it")]
     return [
@@ -107,6 +108,11 @@ def _broken_requirements() -> Iterator[str]:
             continue
         if not requirement.specifier.contains(installed, prereleases=True):
             yield f"{requirement.name} {installed} is not {requirement.specifier}"
+
+
+def _settings() -> Iterator[Finding]:
+    if (settings := configuration.read()) is not None:
+        yield Finding("settings", State.GOOD, str(settings))
 
 
 def _ports() -> Iterator[Finding]:

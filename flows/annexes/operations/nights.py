@@ -22,7 +22,8 @@ from bandana.flows.results.baseline import Baseline
 from bandana.flows.suites.alarms import AlarmRaised, slug
 from bandana.flows.texts.json_text import JsonObject
 
-SHOWN = 30
+SHOWN = 7
+"""Nights with a bar: more do not fit into a table of Prefect's at 1280 pixels."""
 _NIGHT = "night"
 _BARS = "▁▂▃▄▅▆▇█"
 _MISSING = "·"
@@ -90,9 +91,10 @@ def close(plan: Plan, text: str, folder: DataFolder, ended: JsonObject | State[A
         facts = {name: value for name, value in asdict(tonight).items() if name != "time"}
         facts[FRESH] = [row | {"log10_evidence": row["log10_evidence"][-1:]} for row in facts[FRESH]]
         Journal(_place(folder, spec.name)).write(_NIGHT, **facts)
-        reports = {kind: folder.suite(spec.name) / f"report.{kind}" for kind in ("html", "pdf", "json")}
-        links = {f"report ({kind})": str(path) for kind, path in reports.items() if path.exists()}
-        links["runs in MLflow"] = f"bandana ui --data {json.dumps(str(folder.root))}"
+        links = {"runs in MLflow": f"bandana ui --data {json.dumps(str(folder.root))}"}
+        if (report := folder.suite(spec.name) / "report.html").exists():
+            served = f"http://127.0.0.1:5000/reports/{spec.name}/report.html"
+            links |= {"report, while that command serves it": served, "its file": str(report)}
         create_markdown_artifact(
             key=f"{slug(spec.name)}-night",
             markdown=page(spec.name, [*before, tonight], links),
@@ -103,58 +105,76 @@ def close(plan: Plan, text: str, folder: DataFolder, ended: JsonObject | State[A
 
 
 def page(suite: str, nights: Sequence[Night], links: Mapping[str, str]) -> str:
-    """The last night as Markdown: verdicts, what changed, the last 30 nights of each number, and what all nights show."""
+    """The last night as Markdown: verdicts, what changed, the last nights of each number, and what all nights show."""
     tonight, before = nights[-1], nights[-2] if len(nights) > 1 else None
     shown = nights[-SHOWN:]
     lines = [f"# {suite}: {tonight.alarm or _all_well(tonight)}", "", _since(tonight, before), ""]
+    period = f"last {len(shown)} nights"
     if tonight.verdicts:
-        lines += ["| cell | verdict | night before | nights |", "|---|---|---|---|"]
+        rows = []
         for label, verdict in tonight.verdicts.items():
-            then = (before.verdicts if before else {}).get(label, "-")
             marks = "".join(_MARKS.get(night.verdicts.get(label, ""), _MISSING) for night in shown)
-            lines.append(f"| {label} | {verdict} | {then} | {marks} |")
-        lines += ["", "A square is a night: ■ PASS or NOT REFUTED, □ INCONCLUSIVE, ✗ FAIL, · not audited.", ""]
-    rows = [(label, name, value) for label, numbers in tonight.numbers.items() for name, value in numbers.items()]
+            rows.append([label, verdict, *([before.verdicts.get(label, "-"), marks] if before else [])])
+        lines += _table(["cell", "verdict", *(["night before", period] if before else [])], rows)
+        lines += ["A square is a night: ■ PASS or NOT REFUTED, □ INCONCLUSIVE, ✗ FAIL, · not audited.", ""] if before else []
+    rows = []
+    for label, numbers in tonight.numbers.items():
+        for place, (name, value) in enumerate(numbers.items()):
+            rows.append(["" if place else label, _short(name), f"{value:.4g}"])
+            if before:
+                earlier = before.numbers.get(label, {}).get(name)
+                change = "-" if earlier is None else f"{value - earlier:+.4g}" if value != earlier else "0"
+                rows[-1] += [change, sparkline([night.numbers.get(label, {}).get(name) for night in shown])]
     if rows:
-        lines += [f"| cell | quantity | value | change | {len(shown)} nights |", "|---|---|--:|--:|---|"]
-        for label, name, value in rows:
-            earlier = None if before is None else before.numbers.get(label, {}).get(name)
-            change = "-" if earlier is None else f"{value - earlier:+.4g}" if value != earlier else "0"
-            series = [night.numbers.get(label, {}).get(name) for night in shown]
-            lines.append(f"| {label} | {name} | {value:.4g} | {change} | {sparkline(series)} |")
-        lines += ["", "Bars run from the least to the greatest value of these nights; a dot is a night without it.", ""]
+        lines += _table(["cell", "quantity", "value:", *(["change:", period] if before else [])], rows)
+        about = "Bars run from the least to the greatest value of these nights; a dot is a night without it."
+        lines += [about, ""] if before else []
     lines += _all_nights(tonight.fresh)
     lines += [f"- {what}: `{where}`" for what, where in links.items()]
     return "\n".join(lines) + "\n"
+
+
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Lines of a Markdown table; a head that ends with a colon is of a column of numbers."""
+    names = [[head.removesuffix(":") for head in heads], ["--:" if head.endswith(":") else "---" for head in heads]]
+    return [*(f"| {' | '.join(row)} |" for row in (*names, *rows)), ""]
 
 
 def _all_nights(rows: Sequence[JsonObject]) -> list[str]:
     """Lines on what all nights say together, each with a seed of its own."""
     if not rows:
         return []
-    lines = [
-        "## All nights together",
-        "",
-        "| cell | measured so far | claimed | evidence against it | nights (replays) | trend |",
-        "|---|--:|--:|--:|--:|---|",
-    ]
+    title, first = ["## All nights together", ""], "The first night of a code calibrates its tests and adds no evidence."
+    if all(row["n_nights"] == 1 for row in rows):
+        return [*title, f"{first} From the second night on, this page shows what all nights together have measured.", ""]
+    shown = []
     for row in rows:
         evidence = row["log10_evidence"]
-        lines.append(
-            f"| {row['label']} | {row['quantity']} ≥ {row['lower']:.4g} | {row['claimed']:.4g} "
-            f"| {'**refuted**, ' if row['is_refuted'] else ''}10^{evidence[-1]:.2f} of 10^{row['log10_enough']:.2f} "
-            f"| {row['n_nights']} ({row['n_replays']:,}) | {sparkline(evidence[-SHOWN:])} |"
-        )
+        odds = f"{_odds(evidence[-1])} of {_odds(row['log10_enough'])} {sparkline(evidence[-SHOWN:])}"
+        measured = f"{_short(row['quantity'])} ≥ {row['lower']:.4g}" if row["lower"] > 0 else "-"
+        evidence_words = f"**refuted**, {odds}" if row["is_refuted"] else odds if row["n_nights"] > 1 else "-"
+        shown.append([row["label"], measured, f"{row['claimed']:.4g}", evidence_words, str(row["n_nights"])])
+    replays = " or ".join(f"{n:,}" for n in sorted({row["n_replays"] for row in rows}))
     sure = 1 - sum(10 ** -row["log10_enough"] for row in rows)
     return [
-        *lines,
-        "",
+        *title,
+        *_table(["cell", "measured", "claimed:", "evidence against it", "nights:"], shown),
         "Every night replays with a seed of its own, and its evidence multiplies with that of the nights before by the "
         f"same code: with at least {sure:.0%} probability no claim that holds ever meets the evidence that refutes it, and "
-        "no measured number above exceeds the true one, however many nights there are. The first night only teaches what "
-        "to bet on. Replays are those of each side; bars show the evidence of the last nights.",
+        f"no measured number above exceeds the true one, however many nights there are. {first} "
+        f"So far there were {replays} replays on each side; bars show the evidence of the last nights.",
         "",
     ]
+
+
+def _short(quantity: str) -> str:
+    """The name of a quantity in symbols."""
+    return quantity.replace("epsilon at delta", "ε at δ").replace("mu", "µ")
+
+
+def _odds(log10: float) -> str:
+    """A factor of evidence: as a number, or as a power of ten where that would be long."""
+    return f"{10**log10:.3g}" if abs(log10) < 4 else f"10^{log10:.0f}"
 
 
 def _all_well(night: Night) -> str:

@@ -36,9 +36,9 @@ NIGHTLY_STEPS = ("benchmark", "gate", "report", FRESH)
 
 
 def _run_name() -> str:
-    """Name of a nightly run: the spec and the day, not a path."""
+    """Name of a scheduled run: the spec, or the whole catalog, and the day, not a path."""
     scheduled = flow_run.scheduled_start_time
-    return f"{Path(flow_run.parameters['spec']).stem} {scheduled:%Y-%m-%d %H:%M}"
+    return f"{Path(flow_run.parameters.get('spec', SUITE)).stem} {scheduled:%Y-%m-%d %H:%M}"
 
 
 @flow(name="nightly-benchmark", flow_run_name=_run_name, persist_result=False)
@@ -67,6 +67,7 @@ def nightly_benchmark(
 
 @flow(
     name="weekly-audit",
+    flow_run_name=_run_name,
     persist_result=False,
     task_runner=task_runner(Resources(), Executor.PROCESSES, "bandana.flows.suites.audit_all"),
 )

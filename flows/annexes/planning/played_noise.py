@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from bandana import privacy_core as core
 from bandana.algorithms.coins import Coins
 from bandana.algorithms.entry import Claim
 from bandana.algorithms.environments.episodes import Table
@@ -21,26 +22,6 @@ from bandana.algorithms.papers.readings import Reading, Values, attained_share, 
 from bandana.algorithms.protocol import Algorithm
 from bandana.algorithms.rl.linear_mdp.batched_lsvi import BatchedLSVI
 from bandana.algorithms.run import run
-from bandana.privacy_core import (
-    ZCDP,
-    ApproxDP,
-    Event,
-    GaussianDP,
-    Guarantee,
-    JointGaussian,
-    LiveLedger,
-    LocalSum,
-    Mechanism,
-    NoPrivacy,
-    PhaseTotal,
-    PrivacyCurve,
-    PureDP,
-    RenyiDP,
-    ReproducibleNoise,
-    StackedGaussian,
-    StackedLaplace,
-    account,
-)  # fmt: skip
 
 _WORDS = {"first_sums": "first pull", "matrices": "matrices", "vectors": "vector"}
 """Attributes of algorithms that hold a mechanism, as tables call them; others are all that is released, and need no name."""
@@ -48,7 +29,7 @@ _ROUNDING = 1 + 1e-9
 """A claim counts as true if the proved epsilon exceeds it by no more than rounding."""
 
 EACH, RUNNING = "each release", "running sum"
-Loss = GaussianDP | PureDP | NoPrivacy
+Loss = core.GaussianDP | core.PureDP | core.NoPrivacy
 Quantity = tuple[str, str, int | None]
 """`EACH` or `RUNNING`, what the noise falls on, and the step of an episode if it is of one."""
 
@@ -81,7 +62,7 @@ class Column:
     @property
     def claimed(self) -> float:
         """The promise's epsilon, or its rho under zCDP: what `epsilon_of` compares with."""
-        return float(self.claim.rho if isinstance(self.claim, ZCDP) else self.claim.epsilon)
+        return float(self.claim.rho if isinstance(self.claim, core.ZCDP) else self.claim.epsilon)
 
     @property
     def is_true(self) -> bool | None:
@@ -95,28 +76,28 @@ class Column:
     def factor(self) -> float | None:
         """The noise over what the claim needs of noise in the same proportions; None where no noise is enough."""
         match self.proved, self.claim:
-            case PureDP(epsilon=spent), PureDP(epsilon=claimed):
+            case core.PureDP(epsilon=spent), core.PureDP(epsilon=claimed):
                 return claimed / spent
-            case GaussianDP(mu=spent), RenyiDP(alpha=alpha, epsilon=epsilon):
-                return GaussianDP.from_renyi(alpha, epsilon).mu / spent
-            case GaussianDP(mu=spent), ApproxDP(epsilon=epsilon, delta=delta):
-                return GaussianDP.from_epsilon_delta(epsilon, delta).mu / spent
-            case GaussianDP(mu=spent), ZCDP(rho=rho):
-                return GaussianDP.from_renyi(2.0, 2 * rho).mu / spent
+            case core.GaussianDP(mu=spent), core.RenyiDP(alpha=alpha, epsilon=epsilon):
+                return core.GaussianDP.from_renyi(alpha, epsilon).mu / spent
+            case core.GaussianDP(mu=spent), core.ApproxDP(epsilon=epsilon, delta=delta):
+                return core.GaussianDP.from_epsilon_delta(epsilon, delta).mu / spent
+            case core.GaussianDP(mu=spent), core.ZCDP(rho=rho):
+                return core.GaussianDP.from_renyi(2.0, 2 * rho).mu / spent
         return None
 
 
-def epsilon_of(loss: Loss, claim: Guarantee) -> float:
+def epsilon_of(loss: Loss, claim: core.Guarantee) -> float:
     """The epsilon of a loss in the definition of the claim: at its delta, or at its Renyi order; its rho under zCDP."""
-    if isinstance(loss, NoPrivacy):
+    if isinstance(loss, core.NoPrivacy):
         return math.inf
-    if isinstance(claim, ApproxDP):
+    if isinstance(claim, core.ApproxDP):
         return loss.epsilon_at(claim.delta)
-    if isinstance(claim, RenyiDP) and isinstance(loss, GaussianDP):
+    if isinstance(claim, core.RenyiDP) and isinstance(loss, core.GaussianDP):
         return loss.rdp(claim.alpha)
-    if isinstance(claim, ZCDP) and isinstance(loss, GaussianDP):
+    if isinstance(claim, core.ZCDP) and isinstance(loss, core.GaussianDP):
         return loss.zcdp().rho
-    return loss.epsilon if isinstance(loss, PureDP) else math.inf
+    return loss.epsilon if isinstance(loss, core.PureDP) else math.inf
 
 
 def played(
@@ -136,7 +117,7 @@ def played(
       ValueError: nothing is released.
     """
     seed = np.random.SeedSequence(0)
-    ledger = LiveLedger(1, ReproducibleNoise(seed), n_records=data.n_users)
+    ledger = core.LiveLedger(1, core.ReproducibleNoise(seed), n_records=data.n_users)
     run(algorithm.most_costly() if isinstance(algorithm, BatchedLSVI) else algorithm, data, ledger, coins=Coins(seed, 1))
     paid = ledger.worst_record()
     if not paid:
@@ -144,8 +125,8 @@ def played(
     factors = 1.0 if reading is None else reading.noise(values)
     loss = 1.0 if reading is None else reading.loss(values)
     noise: dict[Quantity, float] = {}
-    events: Counter[Event] = Counter()
-    held: dict[str, list[Mechanism]] = {}
+    events: Counter[core.Event] = Counter()
+    held: dict[str, list[core.Mechanism]] = {}
     for name, holder, mechanism in _mechanisms(algorithm):
         factor = factors if isinstance(factors, float) else factors.get(name, 1.0)
         held.setdefault(name, []).append(mechanism.scaled(factor))
@@ -157,25 +138,25 @@ def played(
             if (running := _running(algorithm, holder, data.n_users)) is not None:
                 noise[RUNNING, what, at or step] = running * size / mechanism.scale * factor
     assert not paid, f"{calibration} released through a mechanism that no attribute holds: {paid}"
-    accounted = account({event: count for event, count in events.items() if count})
-    if isinstance(accounted, PrivacyCurve) and isinstance(stated := claim.stated, ApproxDP):
+    accounted = core.account({event: count for event, count in events.items() if count})
+    if isinstance(accounted, core.PrivacyCurve) and isinstance(stated := claim.stated, core.ApproxDP):
         # Gaussian but for a slack: shown as the GDP that has the same epsilon at the claim's delta.
-        accounted = GaussianDP.from_epsilon_delta(accounted.epsilon(stated.delta), stated.delta)
+        accounted = core.GaussianDP.from_epsilon_delta(accounted.epsilon(stated.delta), stated.delta)
     proved = attained = accounted
     if "vectors" in held:
         updates = sum(events[event] for event in {m.event for m in held["vectors"]}) // len(held["vectors"])
         matrices = held["matrices"][0]
         both = separate_statistics(matrices, tuple(held["vectors"]), events[matrices.event], updates, values["dimension"])
-        proved, attained = (PureDP(x) if isinstance(accounted, PureDP) else GaussianDP(x) for x in both)
-    elif isinstance(accounted, PureDP):
-        attained = PureDP(accounted.epsilon * max(attained_share(m) for ms in held.values() for m in ms))
+        proved, attained = (core.PureDP(x) if isinstance(accounted, core.PureDP) else core.GaussianDP(x) for x in both)
+    elif isinstance(accounted, core.PureDP):
+        attained = core.PureDP(accounted.epsilon * max(attained_share(m) for ms in held.values() for m in ms))
     return Column(calibration, claim, noise, *(_times(each, loss) for each in (accounted, proved, attained)))
 
 
 def _times(loss: Any, factor: float) -> Loss:
     if math.isinf(factor):
-        return NoPrivacy()
-    return PureDP(loss.epsilon * factor) if isinstance(loss, PureDP) else GaussianDP(loss.mu * factor)
+        return core.NoPrivacy()
+    return core.PureDP(loss.epsilon * factor) if isinstance(loss, core.PureDP) else core.GaussianDP(loss.mu * factor)
 
 
 def _mechanisms(algorithm: Algorithm) -> Iterable[tuple[str, Any, Any]]:
@@ -190,10 +171,10 @@ def _mechanisms(algorithm: Algorithm) -> Iterable[tuple[str, Any, Any]]:
 
 def _parts(mechanism: Any, n_steps: int) -> Iterable[tuple[str, float, int | None]]:
     """Parts that the noise falls on, its scale there, and the step of an episode."""
-    if isinstance(mechanism, JointGaussian):
+    if isinstance(mechanism, core.JointGaussian):
         yield "matrix", mechanism.scale, None
         yield "vector", mechanism.vector_scale, None
-    elif isinstance(mechanism, StackedGaussian | StackedLaplace):
+    elif isinstance(mechanism, core.StackedGaussian | core.StackedLaplace):
         families = ("weighted ", "squares' ") if len(mechanism.shares) > n_steps else ("",)
         for i, share in enumerate(mechanism.shares):
             for part, size in (("matrix", 1.0), ("vector", mechanism.vector_ratio)):
@@ -204,9 +185,9 @@ def _parts(mechanism: Any, n_steps: int) -> Iterable[tuple[str, float, int | Non
 
 def _running(algorithm: Any, holder: Any, n_users: int) -> float | None:
     """The largest deviation of a running sum's noise; None where nothing runs."""
-    if isinstance(holder, PhaseTotal):
+    if isinstance(holder, core.PhaseTotal):
         last = algorithm.most_updates
-    elif (last := n_users if isinstance(holder, LocalSum) else getattr(holder, "n_steps", 0)) == 0:
+    elif (last := n_users if isinstance(holder, core.LocalSum) else getattr(holder, "n_steps", 0)) == 0:
         return None
     most_digits = (1 << (last + 1).bit_length() - 1) - 1
     return float(max(holder.noise_deviation(step) for step in {max(1, most_digits), last}))

@@ -81,11 +81,11 @@ def test_more_than_a_day_of_work_is_asked_about(name, tmp_path, long_spec):
     assert ASKS not in _said(*command, "--yes")
 
 
-def test_check_says_who_asks_and_what_is_short_is_not_asked_about(write_spec, long_spec):
+def test_dry_run_says_who_asks_and_what_is_short_is_not_asked_about(write_spec, long_spec):
     run = CliRunner().invoke
-    shown = run(app, ["check", str(long_spec)])
+    shown = run(app, ["run", str(long_spec), "--dry-run"])
     assert (shown.exit_code, "ask for --yes" in shown.stdout) == (0, True)
-    assert "ask for --yes" not in run(app, ["check", str(write_spec())]).stdout
+    assert "ask for --yes" not in run(app, ["run", str(write_spec()), "--dry-run"]).stdout
     assert _said("run", write_spec()) == _said("audit", "--all", "--only", "adap-ucb tight") == "error: started\n"
 
 

@@ -77,4 +77,4 @@ def test_what_a_command_warms_up_exists(steps, monkeypatch):
     monkeypatch.setattr(warm_start, "warm_up", asked.extend)
     suites.warm_up([], steps, Resources(executor=Executor.PROCESSES))
     assert [find_spec(name).name for name in asked] == asked
-    assert asked == ["bandana.flows.suites.step_flows"]
+    assert asked == ["bandana.flows.suites.step_flows", "bandana.flows.cells.own_replays"]

@@ -150,7 +150,8 @@ def test_the_gate_fails_a_run_that_is_worse_than_its_baseline(prefect_server, wr
     done = bandana.flows.suites.suite.suite(Plan.of(spec), path.read_text(), str(folder.root), ["gate"])
     assert done["alarm"] is None
     assert "no baseline yet" in done["gate"]["notes"][0]
-    assert _last_run(folder)["state"]["type"] == "COMPLETED"
+    run = _last_run(folder)
+    assert (run["state"]["type"], run["name"], sorted(run["tags"])) == ("COMPLETED", "gated", ["bandana", "by-hand"])
     tree = json.loads(baseline.record(Plan.of(spec), "", store).to_json())
     for cell in tree["cells"]:
         for name in ("value", "standard_error", "low", "high"):
@@ -159,6 +160,15 @@ def test_the_gate_fails_a_run_that_is_worse_than_its_baseline(prefect_server, wr
     done = bandana.flows.suites.suite.suite(Plan.of(spec), path.read_text(), str(folder.root), ["gate"])
     assert done["alarm"] == "2 of 2 comparisons are worse than the baseline"
     assert _last_run(folder)["state"]["type"] == "FAILED"
+
+
+def test_flows_of_steps_are_named_by_suite_and_step(write_spec):
+    from bandana.flows.results.report import report
+    from bandana.flows.suites.step_flows import audit_flow, benchmark_flow
+
+    plan = Plan.of(load_spec(write_spec(name="named")))
+    names = [flow.flow_run_name.format(plan=plan) for flow in (benchmark_flow, audit_flow, report)]
+    assert names == ["named: benchmark", "named: audit", "named: report"]
 
 
 def test_a_spec_may_name_the_place_of_its_baseline(small_text, tmp_path):

@@ -33,8 +33,10 @@ def ask(
     """Status, headers and body of one request."""
     sent: list[Any] = []
 
+    messages = iter([{"type": "http.request", "body": b""}])
+
     async def receive() -> dict:
-        return {"type": "http.request", "body": b""}
+        return next(messages, {"type": "http.disconnect"})
 
     async def send(message: Any) -> None:
         sent.append(message)
@@ -89,6 +91,28 @@ def test_the_first_page_gets_the_script_once_and_nothing_else_changes() -> None:
     assert ask(FirstScreen(app), "/static-files/x.js")[2] == "<html><head></head></html>"
     refused, _ = inner(403, (b"Invalid Host header </head>",))
     assert ask(FirstScreen(refused), "/")[2] == "Invalid Host header </head>"
+
+
+def test_reports_are_served_to_this_machine_alone_and_nothing_else_of_the_folder(tmp_path: Path) -> None:
+    suites = tmp_path / "suites"
+    (suites / "smoke" / "audits").mkdir(parents=True)
+    for name in ("report.html", "audits/ucb.html", "spec.yaml"):
+        (suites / "smoke" / name).write_text(f"<p>{name}</p>")
+    (tmp_path / "secret.html").write_text("secret")
+    (suites / "link.html").symlink_to(tmp_path / "secret.html")
+    app, asked = inner()
+    screen, here = FirstScreen(app, suites), ((b"host", b"127.0.0.1:5000"),)
+    status, headers, body = ask(screen, "/reports/smoke/report.html", headers=here)
+    assert (status, body) == (200, "<p>report.html</p>")
+    assert headers[b"content-type"].startswith(b"text/html")
+    assert headers[b"content-security-policy"].startswith(b"sandbox; default-src 'none'")
+    assert ask(screen, "/reports/smoke/audits/ucb.html", headers=here)[0] == 200
+    for path in ("smoke/spec.yaml", "smoke/none.html", "../secret.html", "link.html", "/etc/hostname.html", "smoke"):
+        assert ask(screen, f"/reports/{path}", headers=here)[0] == 404
+    for host in (b"evil.example:5000", b"evil.example", b""):
+        assert ask(screen, "/reports/smoke/report.html", headers=((b"host", host),))[0] == 404
+    assert asked == []
+    assert ask(FirstScreen(app), "/reports/smoke/report.html", headers=here)[2].startswith("<html>")
 
 
 def test_the_script_names_what_the_installed_mlflow_stores() -> None:

@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from scipy.stats import chi2
+from scipy.special import chdtrc
 
 from bandana.algorithms.protocol import FloatArray, IntArray
 from bandana.algorithms.ties import first_largest
@@ -131,7 +131,7 @@ def check_calls(scores: FloatArray, block: IntArray) -> None:
         return
     means = np.bincount(which, weights=finite) / sizes
     between = float((sizes * (means - finite.mean()) ** 2).sum() / variance)
-    if float(chi2.sf(between, len(names) - 1)) < _DEPENDENT:
+    if float(chdtrc(len(names) - 1, between)) < _DEPENDENT:
         raise BrokenSubject(
             "the replicates of one call resemble each other more than those of other calls: they share noise, so that they "
             "are not independent replays; draw noise of shape (n_reps, ...)"

@@ -10,33 +10,19 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from bandana.flows.annexes.books.bookkeeping import identity, spending, witness
+from bandana.flows.annexes.books.bookkeeping import chain, identity, spending, witness
 from bandana.flows.annexes.books.bookkeeping.balance import Balance, is_due, references
 from bandana.flows.annexes.books.bookkeeping.bodies import body_of
-from bandana.flows.annexes.books.bookkeeping.chain import (
-    CHARGED,
-    CHECKPOINT,
-    EXTENDED,
-    FORMAT,
-    LONG_REST,
-    OPENED,
-    REPAIRED,
-    SETTLED,
-    Entry,
-    check_chain,
-    check_head,
-    following,
-    last_in_time,
-    time_of,
-)
 from bandana.flows.annexes.books.bookkeeping.known import DataSet
 from bandana.flows.annexes.books.bookkeeping.spending import Budget, Charge
-from bandana.flows.annexes.books.bookkeeping.storage import Storage, Writer
 from bandana.flows.texts.json_text import JsonObject
 from bandana.flows.texts.mistakes import BookError
 from bandana.privacy_core import Event, PureDP
+
+if TYPE_CHECKING:
+    from bandana.flows.annexes.books.bookkeeping.storage import Writer
 
 
 def now() -> datetime:
@@ -66,7 +52,7 @@ class State:
     """
 
     name: str
-    entries: Sequence[Entry]
+    entries: Sequence[chain.Entry]
     budget: Budget
     charges: Sequence[Charge]
     relation: str | None
@@ -101,10 +87,12 @@ class BudgetBook:
     """
 
     def __init__(self, place: str, budget: Budget | None = None) -> None:
+        from bandana.flows.annexes.books.bookkeeping.storage import Storage  # with SQLAlchemy: most specs name no book
+
         self._storage, self._budget = Storage(place), budget
         self.name = self._storage.name
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[chain.Entry]:
         """All entries as they are stored; none where there is no book."""
         return self._storage.entries()
 
@@ -142,7 +130,7 @@ class BudgetBook:
                     raise BookError(
                         f"{whose} names another book of this name ({receipt.book[:12]}): it was replaced; restore it"
                     )
-                check_head(entries, receipt.number, receipt.hash, whose)
+                chain.check_head(entries, receipt.number, receipt.hash, whose)
         return len(seen)
 
     def check_affords(self, charges: Sequence[Charge], data: DataSet, what: str) -> None:
@@ -159,7 +147,7 @@ class BudgetBook:
         with _named(self.name):
             if entries := self._storage.entries():
                 self._checked(entries)
-                if (rest := now() - time_of(entries[-1])) > LONG_REST:
+                if (rest := now() - chain.time_of(entries[-1])) > chain.LONG_REST:
                     words = (
                         f"the last entry is {rest.days:,} days old; if the clock here is ahead, set it before runs are dated"
                     )
@@ -175,7 +163,7 @@ class BudgetBook:
         """
         with self._writing(data) as (writer, state):
             _refuse(writer, state, [charge], what)
-            return self._append(writer, CHARGED, charge.body())
+            return self._append(writer, chain.CHARGED, charge.body())
 
     def settle(self, charged: Receipt, events: Mapping[Event, int], data: DataSet) -> Receipt:
         """Replaces a charge, an upper bound, by what the block drew.
@@ -184,11 +172,11 @@ class BudgetBook:
           BookError: the charge is gone, or was settled before, or the book cannot be used.
         """
         with self._writing(data, charged.number) as (writer, _):
-            check_head(writer.entries, charged.number, charged.hash, "the run that it charged")
-            if earlier := writer.with_field(SETTLED, "entry", [str(charged.number)]):
+            chain.check_head(writer.entries, charged.number, charged.hash, "the run that it charged")
+            if earlier := writer.with_field(chain.SETTLED, "entry", [str(charged.number)]):
                 raise BookError(f"entry {charged.number} was settled by entry {earlier[0].number}; a charge is settled once")
             body = {"entry": charged.number, "events": spending.written(events)}
-            return self._append(writer, SETTLED, body)
+            return self._append(writer, chain.SETTLED, body)
 
     def repair(self) -> Receipt:
         """Lets time go on from now, where a clock that was ahead locked the book; no entry is removed.
@@ -200,13 +188,13 @@ class BudgetBook:
         with _named(self.name), self._storage.writing(is_whole=True) as writer:
             self._checked(writer.entries)
             time = now()
-            after = last_in_time(writer.entries, time)
+            after = chain.last_in_time(writer.entries, time)
             if after == writer.entries[-1].number:
                 raise BookError(
                     f"there is nothing to repair: its last entry is not ahead of the clock here ({time:%F %H:%M} UTC)"
                 )
             note = f"clock was ahead: times after entry {after} are not to be trusted; time goes on from now"
-            writer.append(following(writer.entries, REPAIRED, {"after": after, "note": note}, time))
+            writer.append(chain.following(writer.entries, chain.REPAIRED, {"after": after, "note": note}, time))
             return _receipt(writer)
 
     def open(self, data: DataSet) -> State:
@@ -230,10 +218,10 @@ class BudgetBook:
             self._check_place(data)
             notes = witness.of_book(data.heads, self._storage.place)
             with self._storage.writing(is_whole=is_whole) as writer:
-                check_chain(writer.entries, writer.since)
+                chain.check_chain(writer.entries, writer.since)
                 writer.fetch([*references(writer.entries), *(seen.number for seen in notes), *numbers])
                 for seen in notes:
-                    check_head(writer.entries, seen.number, seen.hash, "this data folder")
+                    chain.check_head(writer.entries, seen.number, seen.hash, "this data folder")
                 if not writer.entries:
                     self._open(writer, data)
                 state = self._checked(writer.entries, writer.since)
@@ -277,7 +265,7 @@ class BudgetBook:
         elif has_grown and not content[:size].endswith(b"\n"):
             raise BookError(f"{data.name} grew, and its last line was not ended before: a row may have changed")
         if has_grown or n_rows is None:  # an earlier version opened it, and knew bytes alone
-            self._append(writer, EXTENDED, _facts_of(writer, data))
+            self._append(writer, chain.EXTENDED, _facts_of(writer, data))
         data.note()
 
     def _open(self, writer: Writer, data: DataSet) -> None:
@@ -287,12 +275,12 @@ class BudgetBook:
                 "it does not exist yet: give its budget in the spec, such as budget: {epsilon: 3, delta: 1.0e-6}"
             )
         fields = {**_facts_of(writer, data), "budget": budget_fields(self._budget)}
-        writer.append(following(writer.entries, OPENED, {"format": FORMAT, **fields}, now()))
+        writer.append(chain.following(writer.entries, chain.OPENED, {"format": chain.FORMAT, **fields}, now()))
         self._charge_earlier(writer, data)
 
     def _charge_earlier(self, writer: Writer, data: DataSet) -> None:
         """Charges the runs over the data set that the book does not hold: they were, whether or not the budget allows it."""
-        charged = {entry.facts["key"] for entry in writer.entries if entry.kind == CHARGED}
+        charged = {entry.facts["key"] for entry in writer.entries if entry.kind == chain.CHARGED}
         earlier, budget = data.earlier(), spending.budget_of(writer.entries[0].facts["budget"])
         for charge in earlier.charges:
             if charge.facts["key"] in charged:
@@ -301,15 +289,15 @@ class BudgetBook:
                 spending.cost_of_all(charge.events, budget)
             except ValueError as error:
                 raise BookError(f"{charge.facts['cell']} was played before: {error}; open the book with a delta") from error
-            receipt = self._append(writer, CHARGED, charge.body())
-            self._append(writer, SETTLED, {"entry": receipt.number, "events": spending.written(charge.events)})
+            receipt = self._append(writer, chain.CHARGED, charge.body())
+            self._append(writer, chain.SETTLED, {"entry": receipt.number, "events": spending.written(charge.events)})
         if fresh := [key for key in earlier.unprotected if key not in _unprotected(writer.entries)]:
-            self._append(writer, EXTENDED, {**_known(writer.entries), "unprotected": fresh})
+            self._append(writer, chain.EXTENDED, {**_known(writer.entries), "unprotected": fresh})
 
-    def _checked(self, entries: Sequence[Entry], since: int | None = None) -> State:
+    def _checked(self, entries: Sequence[chain.Entry], since: int | None = None) -> State:
         """Sum of entries: a whole chain, which is checked, or what `_writing` checked from the entry `since` on."""
         if since is None:
-            check_chain(entries)
+            chain.check_chain(entries)
         balance = Balance.of(entries, since or 1)
         if self._budget is not None and budget_fields(self._budget) != budget_fields(balance.budget):
             raise BookError(f"its budget is {balance.budget}, the spec says {self._budget}: a book's budget does not change")
@@ -319,8 +307,8 @@ class BudgetBook:
     def _append(self, writer: Writer, kind: str, body: JsonObject) -> Receipt:
         if is_due(writer.entries):
             carried = Balance.of(writer.entries, writer.since).body()
-            writer.append(following(writer.entries, CHECKPOINT, carried, now()))
-        writer.append(following(writer.entries, kind, body, now()))
+            writer.append(chain.following(writer.entries, chain.CHECKPOINT, carried, now()))
+        writer.append(chain.following(writer.entries, kind, body, now()))
         return _receipt(writer)
 
 
@@ -329,9 +317,9 @@ def _receipt(writer: Writer) -> Receipt:
     return Receipt(writer.entries[0].hash, writer.entries[-1].number, writer.entries[-1].hash)
 
 
-def _known(entries: Sequence[Entry]) -> JsonObject:
+def _known(entries: Sequence[chain.Entry]) -> JsonObject:
     """Facts by which the book knows its data set."""
-    facts = next(entry.facts for entry in reversed(entries) if entry.kind in (OPENED, EXTENDED))
+    facts = next(entry.facts for entry in reversed(entries) if entry.kind in (chain.OPENED, chain.EXTENDED))
     return {name: facts[name] for name in ("data", "bytes", "rows", "ordered") if name in facts}
 
 
@@ -342,9 +330,9 @@ def _facts_of(writer: Writer, data: DataSet) -> JsonObject:
     return {"data": _mac(writer, data.content), "bytes": len(data.content), **by_rows}
 
 
-def _unprotected(entries: Sequence[Entry]) -> set[str]:
+def _unprotected(entries: Sequence[chain.Entry]) -> set[str]:
     """Keys of results that no budget covers."""
-    return {key for entry in entries if entry.kind == EXTENDED for key in entry.facts.get("unprotected", ())}
+    return {key for entry in entries if entry.kind == chain.EXTENDED for key in entry.facts.get("unprotected", ())}
 
 
 def _mac(writer: Writer, content: bytes) -> str:
@@ -378,7 +366,7 @@ def _refuse_seed(writer: Writer, charges: Sequence[Charge]) -> None:
     for charge in charges:
         if charge.facts.get("seed"):
             keys.setdefault(charge.facts["seed"], set()).add(charge.facts["key"])
-    for entry in writer.with_field(CHARGED, "seed", keys):
+    for entry in writer.with_field(chain.CHARGED, "seed", keys):
         other = body_of(entry)
         if keys[other.seed] != {other.key}:
             raise BookError(

@@ -29,7 +29,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import chdtr
 
@@ -97,6 +96,8 @@ def read(content: bytes, name: str) -> Table:
       content: of a CSV file with a header, or of a Parquet file. Lines of any other file are rows of one text.
       name: of the file, whose ending tells which it is.
     """
+    import pandas as pd
+
     try:
         if Path(name).suffix in _NAMED:
             frame = pd.read_parquet(io.BytesIO(content))

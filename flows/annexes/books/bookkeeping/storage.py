@@ -9,24 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import urldefrag, urlsplit
 
-from sqlalchemy import (
-    Column,
-    ColumnElement,
-    Integer,
-    LargeBinary,
-    MetaData,
-    String,
-    Table,
-    Text,
-    TextClause,
-    bindparam,
-    create_engine,
-    event,
-    insert,
-    inspect,
-    select,
-    text,
-)
+import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.exc import DatabaseError, OperationalError, SQLAlchemyError
 from sqlalchemy.pool import NullPool
@@ -36,16 +19,20 @@ from bandana.flows.texts.mistakes import BookError
 
 PATIENCE = 30.0
 """Seconds to wait for another process that writes."""
-_TABLES = MetaData()
-_ENTRIES = Table(
+_TABLES = sa.MetaData()
+_ENTRIES = sa.Table(
     "book_entries", _TABLES,
-    Column("book", String(120), primary_key=True), Column("number", Integer, primary_key=True, autoincrement=False),
-    Column("time", String(40), nullable=False), Column("kind", String(20), nullable=False),
-    Column("body", Text, nullable=False), Column("previous", String(64), nullable=False),
-    Column("hash", String(64), nullable=False),
+    sa.Column("book", sa.String(120), primary_key=True),
+    sa.Column("number", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("time", sa.String(40), nullable=False), sa.Column("kind", sa.String(20), nullable=False),
+    sa.Column("body", sa.Text, nullable=False), sa.Column("previous", sa.String(64), nullable=False),
+    sa.Column("hash", sa.String(64), nullable=False),
 )  # fmt: skip
-_SALTS = Table(
-    "book_salts", _TABLES, Column("book", String(120), primary_key=True), Column("salt", LargeBinary, nullable=False)
+_SALTS = sa.Table(
+    "book_salts",
+    _TABLES,
+    sa.Column("book", sa.String(120), primary_key=True),
+    sa.Column("salt", sa.LargeBinary, nullable=False),
 )
 _FILE = "book"
 _INDEXED = ("seed", "entry")
@@ -93,7 +80,7 @@ class Storage:
         if self._is_file and not self._path.exists():
             return []
         with self._connected() as connection:
-            return _rows(connection, self._book) if inspect(connection).has_table(_ENTRIES.name) else []
+            return _rows(connection, self._book) if sa.inspect(connection).has_table(_ENTRIES.name) else []
 
     @contextmanager
     def writing(self, *, is_whole: bool = False) -> Iterator[Writer]:
@@ -108,7 +95,7 @@ class Storage:
         with self._connected(is_writer=True) as connection:
             _TABLES.create_all(connection)
             _index(connection)
-            of_kind = select(_ENTRIES.c.number).where(_ENTRIES.c.book == self._book, _ENTRIES.c.kind == CHECKPOINT)
+            of_kind = sa.select(_ENTRIES.c.number).where(_ENTRIES.c.book == self._book, _ENTRIES.c.kind == CHECKPOINT)
             last: int | None = connection.execute(of_kind.order_by(_ENTRIES.c.number.desc()).limit(1)).scalar()
             yield Writer(connection, self._book, None if is_whole else last)
 
@@ -138,12 +125,12 @@ class Storage:
 
     def _engine(self, is_writer: bool) -> Engine:
         if not self._is_file:
-            return create_engine(self._url, poolclass=NullPool)
-        engine = create_engine(self._url, poolclass=NullPool, connect_args={"timeout": PATIENCE})
+            return sa.create_engine(self._url, poolclass=NullPool)
+        engine = sa.create_engine(self._url, poolclass=NullPool, connect_args={"timeout": PATIENCE})
 
         # The driver begins transactions late; here a writer takes the lock before it reads what it decides from.
-        event.listen(engine, "connect", lambda connection, _: setattr(connection, "isolation_level", None))
-        event.listen(engine, "begin", lambda link: link.exec_driver_sql("BEGIN IMMEDIATE" if is_writer else "BEGIN"))
+        sa.event.listen(engine, "connect", lambda connection, _: setattr(connection, "isolation_level", None))
+        sa.event.listen(engine, "begin", lambda link: link.exec_driver_sql("BEGIN IMMEDIATE" if is_writer else "BEGIN"))
         return engine
 
 
@@ -184,13 +171,13 @@ class Writer:
           BookError: one was changed.
         """
         wanted = sorted(set(values))
-        of_kind, is_one = _ENTRIES.c.kind == kind, text(f"{_expression(self._connection, name)} IN :values")
+        of_kind, is_one = _ENTRIES.c.kind == kind, sa.text(f"{_expression(self._connection, name)} IN :values")
         entries = [
             entry
             for first in range(0, len(wanted), _AT_ONCE)
             for entry in _rows(
                 self._connection, self._book, of_kind,
-                is_one.bindparams(bindparam("values", wanted[first : first + _AT_ONCE], expanding=True)),
+                is_one.bindparams(sa.bindparam("values", wanted[first : first + _AT_ONCE], expanding=True)),
             )
         ]  # fmt: skip
         for entry in entries:
@@ -199,29 +186,29 @@ class Writer:
 
     def append(self, entry: Entry) -> None:
         """Adds an entry."""
-        self._connection.execute(insert(_ENTRIES).values(book=self._book, **entry._asdict()))
+        self._connection.execute(sa.insert(_ENTRIES).values(book=self._book, **entry._asdict()))
         self.entries.append(entry)
 
     def salt(self) -> bytes:
         """The book's own secret, with which it knows its data set; made with the book."""
-        salt = self._connection.execute(select(_SALTS.c.salt).where(_SALTS.c.book == self._book)).scalar()
+        salt = self._connection.execute(sa.select(_SALTS.c.salt).where(_SALTS.c.book == self._book)).scalar()
         if salt is None:
             if self.entries:
                 raise BookError(
                     "its salt is gone, so that it cannot tell whether the data are its own; restore it from a copy"
                 )
             salt = secrets.token_bytes(32)
-            self._connection.execute(insert(_SALTS).values(book=self._book, salt=salt))
+            self._connection.execute(sa.insert(_SALTS).values(book=self._book, salt=salt))
         if not isinstance(salt, bytes | memoryview):
             raise BookError("its salt is no bytes: the book was changed; restore it from a copy")
         return bytes(salt)
 
 
-def _rows(connection: Connection, book: str, *conditions: ColumnElement[bool] | TextClause) -> list[Entry]:
+def _rows(connection: Connection, book: str, *conditions: sa.ColumnElement[bool] | sa.TextClause) -> list[Entry]:
     """Entries in order."""
     columns = [_ENTRIES.c[name] for name in Entry._fields]
-    wanted = select(*columns).where(_ENTRIES.c.book == book, *conditions)
-    if not any(isinstance(condition, TextClause) for condition in conditions):  # SQLite would order by a slower index
+    wanted = sa.select(*columns).where(_ENTRIES.c.book == book, *conditions)
+    if not any(isinstance(condition, sa.TextClause) for condition in conditions):  # SQLite would order by a slower index
         wanted = wanted.order_by(_ENTRIES.c.number)
     return [Entry(*row) for row in connection.execute(wanted)]
 
@@ -235,13 +222,13 @@ def _expression(connection: Connection, name: str) -> str:
 def _index(connection: Connection) -> None:
     """Indexes the fields that are looked up; where they cannot be made, a lookup takes longer and finds the same."""
     known = set() if connection.dialect.name == "sqlite" else {
-        index["name"] for index in inspect(connection).get_indexes(_ENTRIES.name)
+        index["name"] for index in sa.inspect(connection).get_indexes(_ENTRIES.name)
     }  # fmt: skip
     for name in _INDEXED:
         if f"book_entries_{name}" in known:
             continue
         with suppress(DatabaseError), connection.begin_nested():
-            connection.execute(text(
+            connection.execute(sa.text(
                 f"CREATE INDEX IF NOT EXISTS book_entries_{name} ON {_ENTRIES.name} (book, {_expression(connection, name)})"
             ))  # fmt: skip
 

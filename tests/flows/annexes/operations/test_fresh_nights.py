@@ -9,7 +9,7 @@ import pytest
 
 from bandana.flows.annexes.operations import fresh_nights
 from bandana.flows.annexes.operations.fresh_nights import FRESH, accumulate
-from bandana.flows.annexes.operations.nights import Night, page
+from bandana.flows.annexes.operations.nights import Night, page, sparkline
 from bandana.flows.cells import replays
 from bandana.flows.folder.settings import DataFolder
 from bandana.flows.plan.plan import cells_of
@@ -126,7 +126,8 @@ def test_a_leak_adds_up_over_nights_and_is_an_alarm(folder, cell, monkeypatch):
     assert event["event"] == NIGHTS_FAILED
     assert "## Refuted by all nights together" in markdown(findings)
     shown = page("small", [Night(datetime.now(UTC), "a" * 64, "", fresh=findings.fresh)], {})
-    assert "| **refuted**, 10^" in shown
+    assert "| **refuted**, " in shown
+    assert " of 20 " in shown, "the evidence that refutes it at the level 0.05"
 
 
 def test_a_page_shows_what_all_nights_say(folder, cell):
@@ -134,6 +135,9 @@ def test_a_page_shows_what_all_nights_say(folder, cell):
         found = accumulate(cell, folder, night, LEVEL)
     shown = page("small", [Night(datetime.now(UTC), "a" * 64, "", fresh=[asdict(found)])], {})
     assert "## All nights together" in shown
-    assert f"| {found.label} | mu ≥ {found.lower:.4g} | {found.claimed:.4g} | 10^" in shown
-    assert "| 2 (2,000) |" in shown
+    measured = f"µ ≥ {found.lower:.4g}" if found.lower > 0 else "-"
+    odds = f"{10 ** found.log10_evidence[-1]:.3g} of {10**found.log10_enough:.3g}"
+    row = f"| {found.label} | {measured} | {found.claimed:.4g} | {odds} {sparkline(found.log10_evidence)} | 2 |"
+    assert row in shown
+    assert "So far there were 2,000 replays on each side" in shown
     assert "at least 95%" in shown

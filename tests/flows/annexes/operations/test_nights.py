@@ -1,5 +1,6 @@
 """The diary of scheduled suites, and the page of each night."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -43,8 +44,9 @@ def test_the_first_night_has_nothing_to_compare_with():
     shown = page("nightly", [night(1)], {"report (html)": "/data/report.html"})
     assert shown.startswith("# nightly: all well, 1 x PASS\n")
     assert "nothing to compare with" in shown
-    assert f"| {CELL} | PASS | - | ■ |" in shown
-    assert f"| {CELL} | final regret | 20 | - | ▅ |" in shown
+    assert f"| {CELL} | PASS |\n" in shown
+    assert f"| {CELL} | final regret | 20 |\n" in shown
+    assert not {"▅", "■", "nights", "change"} & set(shown.split()), "one night has no trend"
     assert "- report (html): `/data/report.html`" in shown
 
 
@@ -57,10 +59,23 @@ def test_a_night_is_held_against_the_one_before():
     assert f"| {CELL} | final regret | 25 | -5 | ▁█▅ |" in shown
 
 
-def test_no_more_than_thirty_nights_are_shown():
+def test_no_more_nights_are_shown_than_fit():
     shown = page("nightly", [night(1 + k % 28, regret=float(k)) for k in range(40)], {})
-    assert f"| {SHOWN} nights |" in shown
+    assert f"| last {SHOWN} nights |" in shown
     assert f"| {'■' * SHOWN} |" in shown
+
+
+def test_evidence_of_a_first_night_is_none_yet_and_later_is_a_factor():
+    row = {"label": CELL, "quantity": "epsilon at delta 1e-05", "lower": 0.0, "claimed": 4.377, "is_refuted": False,
+           "log10_enough": 1.6, "n_nights": 1, "n_replays": 1000, "log10_evidence": [0.0]}  # fmt: skip
+    first = page("nightly", [replace(night(1), fresh=[row])], {})
+    assert "From the second night on" in first
+    assert "39.8" not in first
+    later = row | {"n_nights": 3, "n_replays": 3000, "lower": 1.25, "log10_evidence": [0.0, 0.5, 0.3]}
+    shown = page("nightly", [replace(night(1), fresh=[later, row | {"label": "new"}])], {})
+    assert f"| {CELL} | ε at δ 1e-05 ≥ 1.25 | 4.377 | 2 of 39.8 ▁█▅ | 3 |" in shown
+    assert "| new | - | 4.377 | - | 1 |" in shown
+    assert "1,000 or 3,000 replays" in shown
 
 
 @pytest.mark.slow
@@ -80,5 +95,6 @@ def test_two_nights_leave_two_lines_and_a_page(prefect_server, write_spec, tmp_p
     assert latest["data"].startswith("# two-nights: all well")
     assert "The night before" in latest["data"]
     assert "## All nights together" in latest["data"]
+    assert "http://127.0.0.1:5000/reports/two-nights/report.html" in latest["data"]
     assert [row["n_nights"] for row in (*first.fresh, *second.fresh)] == [1, 2]
     assert str(data / "suites" / "two-nights" / "report.html") in latest["data"]
