@@ -293,8 +293,10 @@ def test_the_product_has_one_import_name():
     found = modules(*FLOORS, "bandana", "tests", "benchmarks", "docs", "examples")
     assert len(found) > 300
     assert {path: names for path, tree in found if (names := bare(tree))} == {}
-    assert {path.name for path in (ROOT / "bandana").iterdir() if path.is_symlink()} == set(FLOORS)
-    assert all((ROOT / "bandana" / floor).resolve() == ROOT / floor for floor in FLOORS)
+    links = {path.name: path.resolve() for path in (ROOT / "bandana").iterdir() if path.is_symlink()}
+    data = {"benchmark": ROOT / "experiments" / "benchmark"}
+    assert links == {floor: ROOT / floor for floor in FLOORS} | data
+    assert not list(data["benchmark"].rglob("*.py")), "data, and no second name of a package"
 
 
 @pytest.mark.parametrize("name", ["flows", "audits.audit", "algorithms"])
