@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bandana import configuration
 from bandana.flows.commands.agreement import Work, ask
 from bandana.flows.commands.failures import failures
 from bandana.flows.commands.options import (
@@ -95,6 +94,7 @@ def run(
 def check(spec: SpecPath, as_json: AsJson = False, data: Data = None, debug: Debug = False) -> None:
     """Check a spec, and explain what it will do: its cells and their claims; `bandana run --dry-run` estimates the time."""
     with failures(debug):
+        from bandana import configuration
         from bandana.flows.plan.plan import Plan
         from bandana.flows.spec.spec import load_spec
 
@@ -149,7 +149,7 @@ def run_spec(
 
         check_audits(plan.private)
     if dry_run:
-        _explain(plan, steps, if_there(data), resources, as_json=as_json, is_timed=True)
+        _explain(plan, steps, if_there(data), resources.workers if resources else None, as_json=as_json, is_timed=True)
         return
     ask(source, [Work(plan, steps)], if_there(data), resources, is_agreed=is_agreed)
     folder = open_data(data)
@@ -220,12 +220,10 @@ def if_there(data: Path | None) -> Path | None:
     return root if root.is_dir() else None
 
 
-def _explain(
-    plan: Plan, steps: list[str], data: Path | None, how: Resources | None, *, as_json: bool, is_timed: bool
-) -> None:
+def _explain(plan: Plan, steps: list[str], data: Path | None, workers: int | None, *, as_json: bool, is_timed: bool) -> None:
     from bandana.flows.queries.explain import explain, render
 
-    explained = explain(plan, steps, data, how and how.workers, None if is_timed else 0)
+    explained = explain(plan, steps, data, workers, None if is_timed else 0)
     if as_json:
         typer.echo(json.dumps(explained, indent=1, allow_nan=False))
     else:

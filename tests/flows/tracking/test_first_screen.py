@@ -33,10 +33,12 @@ def ask(
     """Status, headers and body of one request."""
     sent: list[Any] = []
 
-    messages = iter([{"type": "http.request", "body": b""}])
+    messages = [{"type": "http.request", "body": b""}]
 
     async def receive() -> dict:
-        return next(messages, {"type": "http.disconnect"})
+        if not messages:
+            await asyncio.Event().wait()  # the browser stays
+        return messages.pop()
 
     async def send(message: Any) -> None:
         sent.append(message)
