@@ -41,7 +41,7 @@ _NAMES = {
     "ucb": "UCB, not private",
     "adar-ucb tight eps=10": "AdaR-UCB, (2, 10)-RDP",
     SHOWN: "AdaR-UCB, (2, 1)-RDP",
-    "adar-ucb tight eps=0.1": "AdaR-UCB, (2, 0.1)-RDP",
+    "adar-ucb tight eps=0.05": "AdaR-UCB, (2, 0.05)-RDP",
 }
 _POINTS = 50
 """Points of a curve, which keep the file small."""
@@ -83,7 +83,7 @@ def picture(document: dict[str, Any]) -> str:
         number_ticks(above.xaxis, 4)
         number_ticks(above.yaxis, 4)
         above.set_xlabel("simulated round")
-        above.set_title("Regret on a real trial")
+        above.set_title("Regret on a real trial, resampled")
         label_ends(above, grid[-1], ends)
         _three_numbers(below, [audits[label] for label in reversed(_TIGHT)])
 

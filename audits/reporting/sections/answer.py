@@ -6,7 +6,6 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from bandana.audits.documents.audit import Audit
 from bandana.audits.documents.benchmark import BenchmarkCell
 from bandana.audits.documents.fields import present
 from bandana.audits.documents.report import Environment, Report
@@ -175,17 +174,9 @@ def _picture(document: Report, numbers: Mapping[str, list[float | None]]) -> lis
     audits = [audit for audit in document["audits"] if any(value is not None for value in audit["epsilon"].values())]
     audits = audits[:_MOST_ROWS]
     words = "The ε of each audit: claimed must be at least accounted, and accounted at least measured."
-    dots = [(audit_plots.epsilons(audits), f"Dot plot of epsilon. {'; '.join(map(_described, audits))}.")] if audits else []
+    rows = (f"{a['label']}: " + ", ".join(f"{role} {number(a['epsilon'][role])}" for role in ROLES) for a in audits)
+    dots = [(audit_plots.epsilons(audits), f"Dot plot of epsilon. {'; '.join(rows)}.")] if audits else []
     return [figure_block("claimed accounted measured", words, dots, size="medium")] if dots else []
-
-
-def _described(audit: Audit) -> str:
-    three, measured = audit["epsilon"], audit["measured_epsilon"]
-    accounted = f"accounted {number(three['accounted'])}" if has_ledger(audit) else "no ledger to account"
-    return (
-        f"{audit['label']}: claimed {number(three['claimed'])}, {accounted}, measured {at_least(measured['unconditional'])} "
-        f"with nothing assumed, {at_least(measured['gaussian'])} if Gaussian DP"
-    )
 
 
 def _panel(environment: Environment, document: Report, numbers: Mapping[str, list[float | None]]) -> tuple[str, str] | None:

@@ -37,7 +37,7 @@ def verify(
 
     Exit codes: 0, verified, and the verdict is PASS or NOT REFUTED; 1, verified, and it is FAIL, INCONCLUSIVE or no audit;
     2, nothing can be recomputed; 3, refused: something is not what it states, or was made by other code; 4, partly compared:
-    nothing differs, and the last line lists what was not compared.
+    nothing differs, and the first line lists what was not compared.
     """
     with failures(debug):
         from bandana.flows.annexes.compliance.evidence.standalone import conclude, exit_code, head
@@ -49,10 +49,9 @@ def verify(
         if as_json:
             typer.echo(json.dumps(for_machines(evidence, answer), indent=1))
         else:
-            echo(*head(answer.verification))
-            console(WIDTH).print(render(answer.verification))
             words = [answer.again.words] if answer.again and answer.again.words else []
-            echo(*answer.notes, *words, conclude(evidence, answer.verification))
+            echo(conclude(evidence, answer.verification), *head(answer.verification), *answer.notes, *words)
+            console(WIDTH).print(render(answer.verification))
         if code := exit_code(answer.verification):
             raise typer.Exit(code)
 

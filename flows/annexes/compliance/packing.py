@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from importlib.metadata import distributions
+from importlib.resources import files as files_of
 from pathlib import Path
+from string import Template
 
 from bandana.audits.documents.report import Report
 from bandana.audits.evidence import UnusableEvidence
+from bandana.audits.reporting.document import kind_of
+from bandana.flows.annexes.compliance import evidence
 from bandana.flows.annexes.compliance.evidence import one_file
-from bandana.flows.annexes.compliance.evidence.bundle import REPORT, archive_of, statement_of
+from bandana.flows.annexes.compliance.evidence.bundle import README, REPORT, archive_of, statement_of
 from bandana.flows.annexes.compliance.evidence.report import find, read_report
 from bandana.flows.annexes.compliance.evidence.signature import PUBLIC_KEY, KeyFileError, public_pem, read_private, sign
 from bandana.flows.folder.settings import DataFolder
@@ -82,7 +86,15 @@ def _files(report: Path, document: Report) -> dict[str, bytes]:
     files[SPEC_FILES[document["kind"] != "experiment"]] = document["spec"].encode()
     files[LOCK] = ("\n".join(locked()) + "\n").encode()
     files[one_file.NAME] = one_file.source().encode()
-    return files
+    return {**files, README: readme(document)}
+
+
+def readme(document: Report) -> bytes:
+    """The page for a reviewer that a bundle opens with: the answer, how to check it, and what signing proves."""
+    text = Template((files_of(evidence) / "bundle-readme.md").read_text(encoding="utf-8"))
+    kind = kind_of(document)
+    words = {"title": document["title"], "answer": kind.headline(document)[1], "detail": kind.detail(document)}
+    return text.substitute({name: " ".join(part.split()) for name, part in words.items()}).encode()
 
 
 def _predicate(document: Report) -> JsonObject:

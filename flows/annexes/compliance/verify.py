@@ -24,8 +24,8 @@ from bandana.audits.reporting.document import REPORT
 from bandana.flows.annexes.compliance import strangers
 from bandana.flows.annexes.compliance.catalog_words import with_catalog
 from bandana.flows.annexes.compliance.evidence import one_file
+from bandana.flows.annexes.compliance.evidence.bundle import README, Bundle, is_bundle, read_bundle
 from bandana.flows.annexes.compliance.evidence.bundle import REPORT as REPORT_FILE
-from bandana.flows.annexes.compliance.evidence.bundle import Bundle, is_bundle, read_bundle
 from bandana.flows.annexes.compliance.evidence.lines import OTHER_CODE, Line, Verification, in_part
 from bandana.flows.annexes.compliance.evidence.recompute import verify
 from bandana.flows.annexes.compliance.evidence.report import check_report, find, read_report
@@ -37,7 +37,7 @@ from bandana.flows.annexes.compliance.evidence.standalone import (
     of_report,
     unpacked,
 )
-from bandana.flows.annexes.compliance.packing import LOCK, SPEC_FILES
+from bandana.flows.annexes.compliance.packing import LOCK, SPEC_FILES, readme
 from bandana.flows.annexes.compliance.rebuilt import PART, Quoted, check_rebuilt
 from bandana.flows.annexes.compliance.replay import Replayed, not_run, replayed
 from bandana.flows.keys import checkout, provenance
@@ -265,7 +265,7 @@ def _check_derived(bundle: Bundle, document: Report, experiment: Quoted | str) -
         else:
             words = "as report.json gives it" if content == again else "is not what report.json gives with this version"
             yield Line(name, stated, words, content == again, part)
-    for name in (one_file.NAME, SPEC_FILES[document["kind"] != "experiment"], LOCK):
+    for name in (README, one_file.NAME, SPEC_FILES[document["kind"] != "experiment"], LOCK):
         if name not in bundle.files:
             yield Line(name, "missing", "every bundle holds it", False, _PARTS.get(name, "files"))
 
@@ -278,6 +278,7 @@ def _derived(document: Report, experiment: Quoted | str) -> dict[str, Callable[[
     made: dict[str, Callable[[], bytes | str]] = {
         SPEC_FILES[document["kind"] != "experiment"]: document["spec"].encode,
         one_file.NAME: one_file.source().encode,
+        README: partial(readme, document),
     }
     documents = {"report": document}
     if document["kind"] == "experiment" and not isinstance(experiment, str):

@@ -20,7 +20,7 @@ from typing import Any
 from bandana.audits.evidence.archive import UnusableEvidence
 from bandana.flows.annexes.compliance.evidence.lines import Line
 
-MANIFEST, SIGNATURE, REPORT = "manifest.json", "signature.json", "report.json"
+README, MANIFEST, SIGNATURE, REPORT = "README.md", "manifest.json", "signature.json", "report.json"
 STATEMENT, PREDICATE = "https://in-toto.io/Statement/v1", "urn:bandana:attestation:bundle:v1"
 PAYLOAD = "application/vnd.in-toto+json"
 _DIGITS, _MOST_BYTES, _MOST_FILES, _MOST_OF_TEXT, _LONGEST_NAME = 64, 4 << 30, 20_000, 256 << 20, 200
@@ -80,9 +80,10 @@ def envelope(manifest: bytes, key_id: str, signature: bytes) -> bytes:
 
 
 def archive_of(files: Mapping[str, bytes], manifest: bytes, signature: bytes | None) -> bytes:
-    """The archive: manifest and signature first, then the files, and the SHA-256 of all that at the end."""
+    """The archive: README, manifest and signature first, then the files, and the SHA-256 of all that at the end."""
     buffer = io.BytesIO()
-    ordered = {MANIFEST: manifest, **({} if signature is None else {SIGNATURE: signature})}
+    ordered = {name: files[name] for name in (README,) if name in files}
+    ordered |= {MANIFEST: manifest, **({} if signature is None else {SIGNATURE: signature})}
     ordered |= {name: files[name] for name in sorted(files)}
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in ordered.items():
@@ -116,7 +117,7 @@ def read_bundle(path: Path) -> Bundle:
             _check_sizes(archive.infolist())
             files = {name: archive.read(name) for name in archive.namelist()}
         manifest, signature = files.pop(MANIFEST), files.pop(SIGNATURE, None)
-        tail = content[-_DIGITS:].decode("ascii", "replace")
+        tail = end if (end := content[-_DIGITS:].decode("ascii", "replace")).isalnum() else "none at its end"
         read = Bundle(files, manifest, None if signature is None else _object(signature), tail, _sha256(content[:-_DIGITS]))
         _check_statement(read.statement)
     except Exception as error:  # whatever a damaged archive makes its readers say, such as RecursionError
@@ -127,7 +128,7 @@ def read_bundle(path: Path) -> Bundle:
 
 def check_files(bundle: Bundle) -> list[Line]:
     """Lines on the archive and on each file that the manifest names, or should name."""
-    hashes = [f"{digits[:16]}..." for digits in (bundle.sha256, bundle.sha256_found)]
+    hashes = [f"{digits[:16]}{'...' * digits.isalnum()}" for digits in (bundle.sha256, bundle.sha256_found)]
     lines = [Line("SHA-256 of the bundle", hashes[0], hashes[1], bundle.sha256 == bundle.sha256_found)]
     listed = {item["name"]: item["digest"]["sha256"] for item in bundle.statement["subject"]}
     for name in sorted({*listed, *bundle.files}):

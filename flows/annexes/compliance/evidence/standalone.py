@@ -136,7 +136,7 @@ def worst(verdicts: Sequence[str]) -> str:
 
 
 def conclude(path: Path, result: Verification) -> str:
-    """The last line: the result, its verdict, and which parts were compared, not compared, or only stated."""
+    """The first line: the result, its verdict, and which parts were compared, not compared, or only stated."""
     if result.is_refused:
         names = list(dict.fromkeys(line.what for line in result.differences))
         more = f"; and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
@@ -197,9 +197,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             json.dumps({"is_verified": verification.is_verified, "verdict": verification.verdict, "lines": lines}, indent=1)
         )
         return exit_code(verification)
-    print("\n".join(head(verification)))
+    print("\n".join([conclude(options.evidence, verification), *head(verification)]))
     for line in verification.lines:
         what, stated = (text.ljust(width) for text, width in zip((line.what, line.stated), _COLUMNS, strict=True))
         print(f"{_MARKS[line.is_ok]} {what} {stated} {line.recomputed}")
-    print(conclude(options.evidence, verification))
     return exit_code(verification)

@@ -21,7 +21,15 @@ import bandana
 from bandana.audits.evidence import seal
 from bandana.audits.evidence.archive import UnusableEvidence
 from bandana.flows.annexes.compliance.evidence import one_file
-from bandana.flows.annexes.compliance.evidence.bundle import archive_of, payload_of, read_bundle, statement_of, to_sign
+from bandana.flows.annexes.compliance.evidence.bundle import (
+    README,
+    archive_of,
+    check_files,
+    payload_of,
+    read_bundle,
+    statement_of,
+    to_sign,
+)
 from bandana.flows.annexes.compliance.evidence.lines import Line, Verification
 from bandana.flows.annexes.compliance.evidence.signature import PUBLIC_KEY, key_id, new_key, public_pem, read_private, sign
 from bandana.flows.annexes.compliance.evidence.standalone import PARTLY, check, conclude, exit_code
@@ -221,10 +229,35 @@ def test_the_verifier_in_the_bundle_finds_the_same_with_numpy_and_scipy_alone(fi
         done = _alone(tmp_path, place)
         assert done.returncode == PARTLY, done.stderr
         found = check(place)
-        assert done.stdout.rstrip().split("\n")[-1] == conclude(place, found) or place == file
+        assert done.stdout.split("\n")[0] == conclude(place, found) or place == file
         for line in found.lines:
             assert line.recomputed in done.stdout or line.what == "signature"
     assert "not checked: that needs the package cryptography" in done.stdout
+
+
+def test_a_bundle_opens_with_a_page_for_the_reviewer_that_nobody_may_change(file, tmp_path, suite):
+    with zipfile.ZipFile(file) as archive:
+        assert archive.namelist()[0] == README
+    bundle = read_bundle(file)
+    text = bundle.files[README].decode()
+    assert "Each person is promised that the results reveal little about any one reward (one round); " in text
+    assert "audit: 1 " in text
+    assert "## What signing proves" in text
+    assert "$" not in text
+    for name in bundle.files:
+        folder = name.split("/")[0] + "/" if "/" in name else f"{name.split('.')[0]}.*"
+        assert f"`{name}`" in text or f"`{folder}`" in text, f"{name} stands in the table of files"
+    other = {**bundle.files, README: text.replace("no breach", "no fault").encode() + b"x"}
+    place = tmp_path / "other.zip"
+    place.write_bytes(archive_of(other, statement_of(other, bundle.predicate), None))
+    again = answer_of(Request(place, is_quick=True)).verification
+    assert [line.what for line in again.differences] == [README]
+
+
+def test_an_archive_whose_end_was_lost_is_not_printed_as_bytes(file, tmp_path):
+    (tmp_path / "cut.zip").write_bytes(file.read_bytes()[:-20] + b"\x00\xff" * 10)
+    line = check_files(read_bundle(tmp_path / "cut.zip"))[0]
+    assert (line.stated, line.is_ok) == ("none at its end", False)
 
 
 def test_the_verifier_imports_nothing_else_and_is_made_of_these_sources():

@@ -85,7 +85,7 @@ def forger(honest):
 
 @pytest.fixture
 def judged(tmp_path):
-    """What `bandana verify` says of a bundle, with its last line; what cannot be read at all has neither."""
+    """What `bandana verify` says of a bundle, with its first line; what cannot be read at all has neither."""
 
     def judge(content, **more):
         place = tmp_path / "b.zip"
@@ -525,7 +525,7 @@ report: {formats: [html, json]}
 
 
 def test_own_code_is_compared_by_its_content_where_the_reader_brings_it(tmp_path, judged):
-    """Without --spec it does not run, and the last line says so; with another file of that name it is refused."""
+    """Without --spec it does not run, and the first line says so; with another file of that name it is refused."""
     source = (Path(bandana.__file__).parents[1] / "examples" / "own_bandit.py").read_text(encoding="utf-8")
     sender, reader, other = (tmp_path / name for name in ("sender", "reader", "other"))
     for folder, text in ((sender, source), (reader, source), (other, f"{source}\nedited = True\n")):

@@ -86,8 +86,8 @@ def _verify(path, *options):
     return CliRunner().invoke(app, ["verify", str(path), *options])
 
 
-def _last(done):
-    return done.stdout.rstrip().split("\n")[-1]
+def _first(done):
+    return done.stdout.split("\n")[0]
 
 
 def _named(path):
@@ -105,10 +105,10 @@ def test_verified_evidence_ends_with_0_and_a_table(whole):
     assert first[1] == "claim     all actions are 1-GDP; gdp(mu=1.0, relation=record, trust=central)"
     assert first[2] == "verdict   PASS, recomputed"
     assert f"numbers   SHA-256 {numbers_sha256(whole)}" in done.stdout
-    assert _last(done).startswith("w.npz: verified, ")
-    assert "none differs; the verdict is PASS. Compared: " in _last(done)
-    assert "ot compared: " not in _last(done)
-    assert "Only the sender knows: origin (who, when, on which machine); scores (--replay runs blocks" in _last(done)
+    assert _first(done).startswith("w.npz: verified, ")
+    assert "none differs; the verdict is PASS. Compared: " in _first(done)
+    assert "ot compared: " not in _first(done)
+    assert "Only the sender knows: origin (who, when, on which machine); scores (--replay runs blocks" in _first(done)
 
 
 def test_evidence_without_its_experiment_is_partly_compared_and_ends_with_4(file):
@@ -119,9 +119,9 @@ def test_evidence_without_its_experiment_is_partly_compared_and_ends_with_4(file
     assert done.exit_code == PARTLY, done.output
     assert done.stdout.split("\n")[0] == "subject   catalog adar-ucb tight eps=1"
     assert "computed  not recorded" in done.stdout
-    assert "e.npz: PARTLY COMPARED, " in _last(done)
-    assert "none differs; the verdict is PASS. Compared: hashes; bounds and verdict; claim. Not compared: " in _last(done)
-    assert f"Not compared: {', '.join(NEED_THE_ALGORITHM)} ({NEEDS_ITS_SPEC})" in _last(done)
+    assert "e.npz: PARTLY COMPARED, " in _first(done)
+    assert "none differs; the verdict is PASS. Compared: hashes; bounds and verdict; claim. Not compared: " in _first(done)
+    assert f"Not compared: {', '.join(NEED_THE_ALGORITHM)} ({NEEDS_ITS_SPEC})" in _first(done)
 
 
 def test_what_quick_leaves_out_is_listed_and_ends_with_4(whole):
@@ -231,8 +231,8 @@ def test_a_changed_number_ends_with_3_and_is_named(file):
     file.write_bytes(seal(description, arrays))
     done = _verify(file)
     assert done.exit_code == DIFFERS
-    assert "e.npz: REFUSED, 2 of" in _last(done)
-    assert "lines differ: form: numbers[0].measured; measured: mu. Compared: " in _last(done)
+    assert "e.npz: REFUSED, 2 of" in _first(done)
+    assert "lines differ: form: numbers[0].measured; measured: mu. Compared: " in _first(done)
     assert "0.123" in done.stdout
 
 
@@ -251,8 +251,8 @@ def test_verified_evidence_that_does_not_speak_for_its_claim_ends_with_1(tmp_pat
     write(tmp_path / "e.npz", outcome)
     done = _verify(tmp_path / "e.npz")
     assert done.exit_code == FAILURE, done.output
-    assert _last(done).startswith("e.npz: verified, ")
-    assert "none differs; the verdict is INCONCLUSIVE. Compared: " in _last(done)
+    assert _first(done).startswith("e.npz: verified, ")
+    assert "none differs; the verdict is INCONCLUSIVE. Compared: " in _first(done)
 
 
 @pytest.mark.parametrize(
@@ -268,7 +268,7 @@ def test_a_finding_that_no_score_shows_decides_the_verdict_and_is_looked_for_aga
     write(file, replace(read(file).outcome, **change))
     done = _verify(file)
     assert done.exit_code == PARTLY
-    assert f"none differs; the verdict is {verdict}. Compared: " in _last(done)
+    assert f"none differs; the verdict is {verdict}. Compared: " in _first(done)
     write(file, replace(rebuilt, **change))
     assert _named(file) == {line}
 
