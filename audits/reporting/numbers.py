@@ -104,8 +104,8 @@ def guarantee_of(statement: str) -> str:
     >>> guarantee_of("all actions are 0.5-DP"), guarantee_of("the output is 1-GDP"), guarantee_of("no privacy")
     ('pure(0.5)', 'gdp(1)', '')
     """
-    found = _STATED.search(statement)
-    if found is None:
+    match = _STATED.search(statement)
+    if match is None:
         return ""
-    kind = found["kind"].lower() if found["kind"] else {"DP": "pure"}.get(found["alone"], found["alone"].lower())
-    return f"{kind}({found['numbers'] or found['number']})"
+    kind = match["kind"].lower() if match["kind"] else {"DP": "pure"}.get(match["alone"], match["alone"].lower())
+    return f"{kind}({match['numbers'] or match['number']})"

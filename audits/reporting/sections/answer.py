@@ -146,7 +146,7 @@ def _table(document: Report, shown: Sequence[Promise], numbers: Mapping[str, lis
 
 
 def _to_a_person(promise: Promise) -> str:
-    """What a promise means for one record, as odds and as guesses."""
+    """Meaning of a promise for one record, as odds and as guesses."""
     return f"even odds become {odds(promise.epsilon)}, right guesses {right_guesses(promise.epsilon, promise.delta)}"
 
 

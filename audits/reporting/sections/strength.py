@@ -178,10 +178,10 @@ def weakest(made: Iterable[Promise], people: int | None) -> tuple[Promise, Stren
 
 def of_all_runs(document: Report) -> str:
     """Strength of all runs on private data together, in a sentence; empty where nothing is added up."""
-    found = weakest(totals(document), document["people"]["count"])
-    if found is None:
+    rated = weakest(totals(document), document["people"]["count"])
+    if rated is None:
         return ""
-    total, strength = found
+    total, strength = rated
     return f"A{total.label[1:]}: {strength.word}{': ' + '; '.join(strength.reasons) if strength.reasons else ''}."
 
 
