@@ -55,6 +55,6 @@ def measure() -> list[Result]:
         command = [sys.executable, "-c", "from bandana.flows.cli import main; main()", "demo", "--data", folder]
         seconds, peak = _watched(command)
     return [
-        Result("bandana demo, two cores", seconds, 120, "s"),
+        Result("bandana demo, two cores", seconds, 60, "s"),
         Result("bandana demo, all processes together", peak / 2**30, 2, "GiB"),
     ]

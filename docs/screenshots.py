@@ -26,6 +26,7 @@ def main(report: Path) -> None:
         page = browser.new_page(viewport=FIRST_SCREEN)
         page.goto(report.absolute().as_uri())
         page.screenshot(path=IMAGES / "report.png")
+        page.locator("details").evaluate("appendix => { appendix.open = true }")
         for name, caption in FIGURES.items():
             figure = page.locator("figure", has_text=caption).first
             box, first = figure.bounding_box(), figure.locator("svg").first.locator("xpath=../..").bounding_box()
