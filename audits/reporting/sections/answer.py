@@ -28,6 +28,7 @@ from bandana.audits.reporting.figures import audit_plots, regret_plots
 from bandana.audits.reporting.figures.drawing import ROLES
 from bandana.audits.reporting.numbers import number, unit_of
 from bandana.audits.reporting.sections.strength import (
+    HELD,
     USER,
     WORDS,
     Promise,
@@ -84,9 +85,9 @@ def sentence(document: Report) -> str:
 
 
 def shown_of(document: Report) -> list[Promise]:
-    """The promises that tables show: all, or the weakest of many, in their order."""
+    """The promises that the table shows: all, or of many those that did not pass and then the weakest, in their order."""
     made = list(promises(document))
-    weak_first = sorted(made, key=lambda each: -math.inf if each.epsilon is None else -each.epsilon)[:MOST]
+    weak_first = sorted(made, key=lambda each: (each.verdict in (None, *HELD), -(each.epsilon or math.inf)))[:MOST]
     return [promise for promise in made if promise in weak_first]
 
 
@@ -125,7 +126,7 @@ def _table(document: Report, shown: Sequence[Promise], numbers: Mapping[str, lis
             [
                 link_of(name, own.get(promise.label)),
                 "not audited" if audit is None else verdict_badge(audit["verdict"]),
-                spans_cell(span(word, "strong"), span(f": {reason_of(promise, people)}; {_to_a_person(promise)}")),
+                spans_cell(span(word, "strong"), span(f": {reason_of(promise, people)}{_to_a_person(promise)}")),
                 number(claimed),
                 "no ledger" if audit is not None and not has_ledger(audit) else number(accounted),
                 number(None) if audit is None else at_least(measured),
@@ -133,7 +134,7 @@ def _table(document: Report, shown: Sequence[Promise], numbers: Mapping[str, lis
         )
     delta = shown[0].delta
     at = "ε at each δ" if len(deltas) > 1 else f"ε at δ = {number(delta)}" if delta else "ε (pure)"
-    most = f" The {MOST} weakest of {len(made)} promises." if len(made) > MOST else ""
+    most = f" {MOST} of {len(made)} promises: those that did not pass, and the weakest." if len(made) > MOST else ""
     return table_block(
         f"The promise to one {level_of(made)}, whether tests found it kept, and how strong it is; {at}.{most} Even odds "
         "become: somebody who knows all else gets to these odds at most, except with probability about δ. Right guesses: of "
@@ -146,8 +147,10 @@ def _table(document: Report, shown: Sequence[Promise], numbers: Mapping[str, lis
 
 
 def _to_a_person(promise: Promise) -> str:
-    """Meaning of a promise for one record, as odds and as guesses."""
-    return f"even odds become {odds(promise.epsilon)}, right guesses {right_guesses(promise.epsilon, promise.delta)}"
+    """Meaning of a promise for one record, as odds and as guesses; nothing of one that is refuted."""
+    if promise.verdict == "FAIL":
+        return ""
+    return f"; even odds become {odds(promise.epsilon)}, right guesses {right_guesses(promise.epsilon, promise.delta)}"
 
 
 def level_of(made: Sequence[Promise]) -> str:

@@ -32,6 +32,8 @@ SOURCES = (
 """Where the thresholds come from."""
 
 
+HELD = ("PASS", "NOT REFUTED")
+"""Verdicts that speak for a promise, or at least not against it."""
 USER = "all records of one user"
 """The relation of a promise to a user."""
 
@@ -188,6 +190,8 @@ def of_all_runs(document: Report) -> str:
 def reason_of(promise: Promise, people: int | None) -> str:
     """Strength of a promise with its reason, in words."""
     rated = strength_of(promise, people)
+    if rated.word == "refuted":
+        return rated.reasons[-1]
     kept = f"ε is at most {number(STRONG_EPSILON)}" + (", n × δ at most 0.1" if promise.delta else "")
     return "; ".join(rated.reasons) or kept
 

@@ -21,6 +21,7 @@ from bandana.audits.reporting.figures.drawing import ROLES
 from bandana.audits.reporting.numbers import NONE, number, symbol_of
 from bandana.audits.reporting.sections.label import related
 from bandana.audits.reporting.sections.power import factor_of, fault_matrix
+from bandana.audits.reporting.sections.strength import HELD
 
 _GLOSSARY = {
     "µ (mu)": "The same promise as ε and δ in one number (Gaussian differential privacy): distinguishing two data sets that "
@@ -54,11 +55,8 @@ def summary(document: Report) -> list[Block]:
     )
     groups = [("", 2), ("ε measured, at least", 2), ("", 2)]
     table = table_block(caption, columns, rows, groups=groups, widths=[2.2, 2.6, 1.2, 1.2, 1.2, 0.9])
-    doubts = [f"{a['label']}: {a['verdict']}: {'; '.join(a['reasons'])}" for a in audits if a["verdict"] not in _PASSED]
+    doubts = [f"{a['label']}: {a['verdict']}: {'; '.join(a['reasons'])}" for a in audits if a["verdict"] not in HELD]
     return [table, *([bullets(doubts)] if doubts else [])]
-
-
-_PASSED = ("PASS", "NOT REFUTED")
 
 
 def glossary(document: Report) -> list[Block]:

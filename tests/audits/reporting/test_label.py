@@ -254,9 +254,12 @@ def test_many_promises_show_the_weakest():
     audits = [with_epsilon(float(level)) | {"label": f"at {level}"} for level in range(1, 13)]
     page = page_of(*audits)
     inside = page[page.index('<section id="answer"') : page.index('<section id="label"')]
-    assert "The 8 weakest of 12 promises." in inside
+    assert "8 of 12 promises: those that did not pass, and the weakest." in inside
     assert ">at 12</th>" in inside
     assert ">at 4</th>" not in inside
+    audits[0]["verdict"] = "INCONCLUSIVE"
+    again = page_of(*audits)
+    assert ">at 1</th>" in again[: again.index('<section id="label"')], "the strongest, and nobody knows whether it is kept"
 
 
 def test_a_pure_promise_needs_no_delta():
