@@ -80,7 +80,7 @@ def assemble(plan: Plan, spec_text: str, store: Store) -> Report:
         "suite": spec.name,
         "created": made["ended"],
         "deployment": None if spec.deployment is None else spec.deployment.shown(),
-        "people": _people(plan),
+        "people": people_of(plan),
         "books": book_keeper().summaries(plan, is_played=bool(played)),
         "environments": [environment.describe() for environment in plan.environments],
         "audits": [{**entry, "power": power_curve(entry)} for entry in entries],
@@ -124,7 +124,7 @@ def _epsilon(claim: Claim, delta: float) -> float:
     return stated.epsilon if isinstance(stated, PureDP | ApproxDP | RenyiDP) else claim.epsilon_at(delta)
 
 
-def _people(plan: Plan) -> People:
+def people_of(plan: Plan) -> People:
     """Number of people that delta is judged against: the declared one, those in the data, or one for each round or episode.
 
     Of several environments, the most people: n x delta is then smallest for none of them.

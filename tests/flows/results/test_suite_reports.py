@@ -1,6 +1,8 @@
 """The documents of a suite: what is in the store, of the whole experiment and of each audit, in the formats asked for."""
 
 import json
+from importlib.resources import files
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -8,13 +10,14 @@ import yaml
 from small_spec import SMALL
 
 from bandana.audits.reporting import validate
+from bandana.audits.reporting.sections.strength import Promise, strength_of
 from bandana.flows.cells.audits import audit_cell
 from bandana.flows.cells.play import benchmark_block
 from bandana.flows.folder.store import Store
 from bandana.flows.plan.plan import Plan, cells_of
 from bandana.flows.results.audit_report import FORMATS, write_document
 from bandana.flows.results.report import regret_tables
-from bandana.flows.results.report_document import assemble, audit_documents
+from bandana.flows.results.report_document import assemble, audit_documents, people_of
 from bandana.flows.spec.spec import DeploymentSpec, parse_spec, standing_alone
 
 
@@ -174,3 +177,20 @@ def test_declaring_a_deployment_changes_the_report_and_no_number(suite, document
     assert found["deployment"]["retention"] is None
     assert found["people"] == {"count": 400, "source": "declared by the operator"}
     assert found | {"deployment": None, "people": document["people"]} == document
+
+
+def test_the_demo_has_one_strong_one_moderate_and_one_weak_promise_to_the_people_in_its_data():
+    text = files("bandana.flows").joinpath("demo.yaml").read_text()
+    plan = Plan.of(parse_spec(text, "demo.yaml", Path()))
+    people, delta = people_of(plan), plan.spec.audit.delta
+    assert people["count"] == 2834
+    assert "the 100,000 rounds of a run are simulated, each drawn from these people" in people["source"]
+    made = [Promise(cell.name, cell.claim().epsilon_at(delta), delta, None, "", "") for cell in plan.private]
+    assert [strength_of(promise, people["count"]).word for promise in made] == ["strong", "moderate", "weak"]
+    assert delta * plan.spec.horizon <= 0.1, "far below 1/n, whether people or rounds are counted"
+
+
+def test_people_are_the_rounds_where_each_is_a_person_of_its_own(suite):
+    people = people_of(Plan.of(suite[0]))
+    assert (people["count"], people["source"][:21]) == (suite[0].horizon, "the rounds of one run")
+    assert all(environment.n_people is None for environment in Plan.of(suite[0]).environments)
