@@ -9,15 +9,16 @@ import pytest
 import yaml
 from small_spec import SMALL
 
-from bandana.audits.reporting import validate
+from bandana.audits.reporting import render_pdf, validate
 from bandana.audits.reporting.sections.strength import Promise, strength_of
 from bandana.flows.cells.audits import audit_cell
 from bandana.flows.cells.play import benchmark_block
+from bandana.flows.folder.settings import DataFolder
 from bandana.flows.folder.store import Store
 from bandana.flows.plan.plan import Plan, cells_of
 from bandana.flows.results.audit_report import FORMATS, write_document
 from bandana.flows.results.report import regret_tables
-from bandana.flows.results.report_document import assemble, audit_documents, people_of
+from bandana.flows.results.report_document import assemble, audit_documents, people_of, write_appendix
 from bandana.flows.spec.spec import DeploymentSpec, parse_spec, standing_alone
 
 
@@ -194,3 +195,11 @@ def test_people_are_the_rounds_where_each_is_a_person_of_its_own(suite):
     people = people_of(Plan.of(suite[0]))
     assert (people["count"], people["source"][:21]) == (suite[0].horizon, "the rounds of one run")
     assert all(environment.n_people is None for environment in Plan.of(suite[0]).environments)
+
+
+def test_the_pdf_with_its_appendix_lies_beside_the_four_pages_and_is_longer(suite, document):
+    spec, text, store = suite
+    place = write_appendix(spec, text, DataFolder(store.path("benchmark", "any").parents[2]))
+    assert place.parent.name == spec.name
+    assert place.read_bytes().startswith(b"%PDF")
+    assert len(place.read_bytes()) > len(render_pdf(document))
