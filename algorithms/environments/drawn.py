@@ -34,11 +34,7 @@ class Drawn:
 
 
 class DrawnContexts(Drawn):
-    """An environment that draws what each user is offered, too; it answers to the contexts that it offered last.
-
-    Attributes: those of `Drawn`, and
-      context_dimension: d, of a vector or point.
-    """
+    """An environment that draws contexts of dimension `context_dimension` too; it answers to those that it offered last."""
 
     _offered: FloatArray | None = None
 

@@ -59,8 +59,11 @@ class EnvironmentFields(Labelled):
     @model_serializer(mode="wrap")
     def _as_before(self, dump: SerializerFunctionWrapHandler) -> dict[str, object]:
         """The fields, without those of `newer` at their default."""
-        usual = {name: type(self).model_fields[name].default for name in self.newer}
-        return {name: value for name, value in dump(self).items() if name not in usual or value != usual[name]}
+        fields: dict[str, object] = dump(self)
+        for name in self.newer:
+            if name in fields and fields[name] == type(self).model_fields[name].default:
+                del fields[name]
+        return fields
 
     @property
     def users(self) -> Participation | None:

@@ -140,18 +140,23 @@ class BatchedLinUCB(LinUCB):
     Attributes: those of `LinUCB`, and
       batch: B.
       encoding: of a record's statistic; None: it is added up as it is, for the non-private twin.
-      n_silent: users of each batch who do not answer, fewer than B.
+      dropout: share of each batch, rounded down, that does not answer.
     """
 
     batch: int = 1
     encoding: Encoding | None = None
-    n_silent: int = 0
+    dropout: float = 0.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
         at_least("batch", self.batch, 1)
-        if not 0 <= self.n_silent < self.batch:
-            raise ValueError(f"n_silent must be at least 0 and below the batch of {self.batch}, got {self.n_silent!r}")
+        if not 0 <= self.dropout < 1:
+            raise ValueError(f"dropout must be at least 0 and below 1, got {self.dropout!r}")
+
+    @property
+    def n_silent(self) -> int:
+        """Users of each batch who do not answer."""
+        return int(self.dropout * self.batch)
 
     @property
     def n_answers(self) -> int:
@@ -272,8 +277,7 @@ _CHOWDHURY_ZHOU = "Chowdhury and Zhou (2022), Shuffle private linear contextual 
 
 
 def _batched(settings: Settings) -> BatchedLinUCB:
-    twin: BatchedLinUCB = built_by(batched_lin_ucb)(settings)
-    twin = replace(twin, n_silent=int(twin.batch * getattr(settings.problem, "dropout", 0.0)))
+    twin: BatchedLinUCB = replace(built_by(batched_lin_ucb)(settings), dropout=getattr(settings.problem, "dropout", 0.0))
     return twin if settings.privacy is None else shuffled(twin, settings.privacy, settings.parameters["levels"])
 
 

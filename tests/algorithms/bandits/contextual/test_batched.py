@@ -118,9 +118,9 @@ def test_a_record_pays_for_one_batch():
     assert ledger.curve().trust is TrustModel.SHUFFLE
 
 
-def dropouts(stream, batch, n_silent):
+def dropouts(stream, batch, share):
     """The form whose bits are made for those who answer, and the transcript of a run of it."""
-    twin = replace(batched_lin_ucb(4, 2, stream.n_users, UNIT, batch=batch), n_silent=n_silent)
+    twin = replace(batched_lin_ucb(4, 2, stream.n_users, UNIT, batch=batch), dropout=share)
     algorithm, ledger = shuffled(twin, PROMISE, 16), OwnNoiseLedger([1])
     ledger.trust = TrustModel.SHUFFLE
     return algorithm, ledger
@@ -129,7 +129,7 @@ def dropouts(stream, batch, n_silent):
 def test_bits_of_those_who_answer_hide_a_record_and_those_of_the_silent_do_not_count():
     """With bits for the whole batch, those who answer add too few: their claim is false."""
     stream, _ = table(40, 1)
-    algorithm, ledger = dropouts(stream, 20, 5)
+    algorithm, ledger = dropouts(stream, 20, 0.25)
     assert algorithm.sums.mechanism.n_bits % algorithm.n_answers == 0 == algorithm.n_answers - 15
     run(algorithm, stream, ledger)
     epsilon = accounted_as(Quantity("epsilon", PROMISE.delta), tuple(ledger.worst_record().items()))
@@ -142,7 +142,7 @@ def test_bits_of_those_who_answer_hide_a_record_and_those_of_the_silent_do_not_c
 def test_silent_users_leave_no_trace():
     """Two of ten, the fifth and the tenth: the twin's sums are those of the others; in whole numbers of ones, too."""
     stream, _ = table(20, 2)
-    twin = replace(batched_lin_ucb(4, 2, 20, UNIT, batch=10), n_silent=2)
+    twin = replace(batched_lin_ucb(4, 2, 20, UNIT, batch=10), dropout=0.29)
     answers = [t for t in range(20) if t % 10 not in (4, 9)]
     log, ledger = ActionLog(), LiveLedger(1, ReproducibleNoise(np.random.SeedSequence(1)), keeps_transcript=True)
     run(twin, stream, ledger, observers=[log])
@@ -156,15 +156,15 @@ def test_silent_users_leave_no_trace():
     changed[[4, 9, 14, 19]] = 1 - changed[[4, 9, 14, 19]]
     outputs = []
     for rewards in (stream.rewards, changed):
-        algorithm, _ = dropouts(stream, 10, 2)
+        algorithm, _ = dropouts(stream, 10, 0.2)
         own = LiveLedger(1, ReproducibleNoise(np.random.SeedSequence(1)), keeps_transcript=True)
         run(algorithm, ContextTable(stream.features, rewards, UNIT), own)
         outputs.append([release.output for release in own.transcript])
     assert all(np.array_equal(*pair) for pair in zip(*outputs, strict=True))
     with pytest.raises(ValueError, match="no dropouts"):
         twin.regret_bound(20)
-    with pytest.raises(ValueError, match="n_silent must be at least 0 and below the batch of 10, got 10"):
-        replace(twin, n_silent=10)
+    with pytest.raises(ValueError, match="dropout must be at least 0 and below 1, got 1"):
+        replace(twin, dropout=1.0)
 
 
 def test_a_last_batch_that_is_not_full_is_not_released():
