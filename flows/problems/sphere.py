@@ -28,11 +28,11 @@ _ROUNDING = 1e-12
 
 
 class SphereSpec(LinearFields):
-    """Users who bring actions drawn from the uniform unit sphere."""
+    """Users who bring actions drawn from the unit sphere: fresh ones, or (`fixed-sphere`) the same for all."""
 
     problem_kind = CONTEXTUAL
     newer: ClassVar[tuple[str, ...]] = ("bend", "dropout")
-    kind: Literal["sphere"]
+    kind: Literal["sphere", "fixed-sphere"]
     actions: Actions = Field(description="Actions of each user.")
     dimension: Dimension = Field(description="Dimension of the action vectors.")
     rewards: Literal["two-point", "uniform"] = Field("two-point", description="Law of a reward.")
@@ -59,12 +59,6 @@ class SphereSpec(LinearFields):
             raise ValueError("bend is for actions that all users share: take the kind fixed-sphere")
         self.link.check(math.hypot(*self.theta or [self.signal * (self.high - self.low) / 2]))
         return self
-
-
-class FixedSphereSpec(SphereSpec):
-    """Users who all bring the same actions, drawn once from the unit sphere: what is not played is not learned about."""
-
-    kind: Literal["fixed-sphere"]  # type: ignore[assignment]
 
 
 class LogisticSpec(EnvironmentFields):
@@ -211,6 +205,4 @@ class _ForOthers(_Logistic):
     bounds_everyone = True
 
 
-CLASSES: Classes = {
-    SphereSpec: _LinearSphere, FixedSphereSpec: _LinearSphere, LogisticSpec: _Logistic,
-}  # fmt: skip
+CLASSES: Classes = {SphereSpec: _LinearSphere, LogisticSpec: _Logistic}
