@@ -54,7 +54,7 @@ class SphereSpec(LinearFields):
 
     @model_validator(mode="after")
     def _complete(self) -> SphereSpec:
-        _check_length(self.theta, self.dimension)
+        _check_theta(self.theta, self.dimension, (self.high - self.low) / 2, "half the width of the range")
         if self.bend and self.kind == "sphere":
             raise ValueError("bend is for actions that all users share: take the kind fixed-sphere")
         self.link.check(math.hypot(*self.theta or [self.signal * (self.high - self.low) / 2]))
@@ -79,16 +79,15 @@ class LogisticSpec(EnvironmentFields):
 
     @model_validator(mode="after")
     def _complete(self) -> LogisticSpec:
-        _check_length(self.theta, self.dimension)
-        if self.theta is not None and math.hypot(*self.theta) > self.logit_bound * (1 + _ROUNDING):
-            norm = math.hypot(*self.theta)
-            raise ValueError(f"theta must have norm at most {self.logit_bound:g}, the logit_bound, got {norm:.6g}")
+        _check_theta(self.theta, self.dimension, self.logit_bound, "the logit_bound")
         return self
 
 
-def _check_length(theta: list[float] | None, dimension: int) -> None:
+def _check_theta(theta: list[float] | None, dimension: int, most: float, what: str) -> None:
     if theta is not None and len(theta) != dimension:
         raise ValueError(f"theta must have {dimension} entries, one a dimension, got {len(theta)}")
+    if theta is not None and math.hypot(*theta) > most * (1 + _ROUNDING):
+        raise ValueError(f"theta must have norm at most {most:g}, {what}, got {math.hypot(*theta):.6g}")
 
 
 class _Sphere(Contextual[Any]):

@@ -153,7 +153,7 @@ def test_no_bound_of_linear_means_is_shown_where_means_bend():
     for environment, message in (
         (SPHERE | {"bend": 1, "signal": 0.1}, "bend is for actions that all users share"),
         (FIXED | {"bend": 1}, r"theta has norm 0\.8; .* at most 0\.618"),
-        (FIXED | {"theta": [1.0, 0.1, 0.0]}, r"theta has norm 1\.00499; .* at most 1"),
+        (FIXED | {"theta": [1.0, 0.1, 0.0]}, r"theta must have norm at most 1, half the width of the range, got 1\.00499"),
     ):
         with pytest.raises(SpecError, match=message):
             spec_of(environment)
