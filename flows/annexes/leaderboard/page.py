@@ -241,7 +241,7 @@ def _problem(problem: Problem) -> list[Block]:
     blocks += [_table(problem)] if rows else []
     blocks += _least(problem)
     if own := dict.fromkeys(f"{row['algorithm']}: {row['source']}" for row in rows if row["is_own"]):
-        blocks += [heading("Rows of your own"), bullets(own)]
+        blocks += [heading("Rows of your own"), bullets([*own])]
     if cautions := [f"{row['label']}: {row['caution']}." for row in rows if row["caution"]]:
         blocks += [heading("Intervals to read with care"), bullets(cautions)]
     if problem["missing"]:
