@@ -22,6 +22,7 @@ from bandana.algorithms.environments.worst_mdps import N_STATES, linear_bed, mix
 from bandana.algorithms.environments.worst_pools import POOL_KERNEL, SMOOTH, worst_pool
 from bandana.algorithms.papers.readings import EXTRAS, READINGS, Reading, Values
 from bandana.algorithms.problem import ARMS, CONTEXTUAL, EPISODIC, FINITE, KERNEL, LINEAR, MIXTURE, POOLED, Problem
+from bandana.audits.summary import finite
 from bandana.flows.annexes.planning.played_noise import Column, Quantity, epsilon_of, played
 from bandana.flows.texts.json_text import JsonObject
 from bandana.flows.texts.mistakes import SpecError, unknown
@@ -254,9 +255,6 @@ def document(comparisons: list[Comparison]) -> JsonObject:
 
 
 def _worth(column: Column, values: Values) -> JsonObject:
-    def finite(value: float) -> float | None:
-        return value if math.isfinite(value) else None
-
     proved, is_pure = column.proved, isinstance(column.claim, PureDP)
     return {
         "calibration": column.calibration,

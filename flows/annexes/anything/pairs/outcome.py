@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -15,6 +14,7 @@ from bandana.audits.claims import Quantity
 from bandana.audits.coverage import Coverage
 from bandana.audits.opening import opening, shown
 from bandana.audits.outcome import EQUAL, MIN_REPLAYS, SAMPLING, Effort, Outcome, Setup, StatedBound, TriedControl, Verdict
+from bandana.audits.summary import finite
 from bandana.flows.annexes.anything.foreign.frozen import Frozen
 from bandana.flows.annexes.anything.outputs.bounds import rarest_event, reach_of
 from bandana.flows.annexes.anything.pairs.coupling import Coupling
@@ -233,13 +233,13 @@ class ReleaseOutcome:
             "opening": self.opening(label),
             "claim": str(self.stated),
             "quantity": str(self.quantity),
-            "claimed": _finite(self.limit),
-            "accounted": None if self.accounted is None else _finite(self.accounted),
-            "measured": _finite(self.measured),
+            "claimed": finite(self.limit),
+            "accounted": None if self.accounted is None else finite(self.accounted),
+            "measured": finite(self.measured),
             "confidence": self.confidence,
             "runs_per_side": self.n_runs,
             "rarest_event": self.rarest,
-            "reach": _finite(self.reach),
+            "reach": finite(self.reach),
             "score": self.bound.attack,
             "method": self.bound.method,
             "seed": self.seed,
@@ -297,7 +297,3 @@ class ReleaseOutcome:
 def _some(words: tuple[str, ...]) -> tuple[str, ...]:
     """The first of many, and how many more there are."""
     return words if len(words) <= _MOST_SHOWN else (*words[:_MOST_SHOWN], f"and {len(words) - _MOST_SHOWN} more")
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
