@@ -41,14 +41,9 @@ def audit(
     at a test budget: noise scales linearly, so that a fault of its size, span or sensitivity has the same factor there. The
     failure probability is split evenly between both, and the faults are planted at the test budget.
 
-    Args:
-      trial: what to audit, at the claimed budget.
-      controls: its planted faults.
+    Args: the fields of `bandana.audits.trial.Audited`, and
       effort: replays, confidence and examples.
       at_test_budget: the same algorithm at a budget of about mu = 1.
-      subject: kind, name and source of the algorithm.
-      about: what a reader needs to repeat the audit.
-      caveats: what is known to leave the outcome without meaning, in words.
       recall: answers with the outcome at the test budget, which several claims may have in common; by default it is made.
     """
     share = (1 - effort.confidence) / (1 if at_test_budget is None else 2)

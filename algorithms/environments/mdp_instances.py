@@ -245,12 +245,9 @@ def tabular(
 ) -> Instance:
     """A process without structure as a linear one, with a feature of its own for each state and action.
 
-    Args:
-      transitions: (horizon, n_states, n_actions, n_states)
+    Args: as in `Instance`, and
       rewards: (horizon, n_states, n_actions), means in [0, 1].
       start: (n_states,) distribution of the first state; None: always state 0.
-      state_names: what the states are called.
-      action_names: what the actions are called.
 
     Raises:
       ValueError: a row is no distribution, a mean leaves [0, 1], or shapes disagree.

@@ -70,12 +70,8 @@ def pooled_bound(grid: ArrayLike, kernel: Kernel, pool: Pool, reward_range: Inte
     E min(N_i, m) = m - E |N_i - m| / 2 >= m - sqrt(m) / 2 by Jensen: at least (1 - 1 / (2 sqrt m)) S(m). Contexts arrive
     independently of everything else, so that a context's users meet the same choice as if they came alone.
 
-    Args:
-      grid: (n_grid,) numbers of rounds.
-      kernel: of the points.
+    Args: as in `minimax_bound`, and
       pool: contexts with their law, and the points of the actions in each.
-      reward_range: of rewards.
-      privacy: of the class of algorithms, joint or stronger; a record or its reward is replaced.
 
     Returns:
       None where the kernel distinguishes no pair of points.

@@ -65,11 +65,7 @@ def vtr_plus_joint_printed_sds(epsilon: float, delta: float, episodes: int, epis
     The weights are functions of the user's own data and of released parameters, so the bound holds for every neighbor. The
     algorithm box uses D^2 twice and drops the square on V.
 
-    Args:
-      epsilon: of the claim.
-      delta: of the claim.
-      episodes: K.
-      episode_length: H.
+    Args: those of `vtr_joint_printed_sd`, and
       dimension: d.
     """
     nodes, length = depth(episodes), episode_length
@@ -84,11 +80,7 @@ def vtr_plus_local_printed_sds(epsilon: float, delta: float, episode_length: int
     The matrices have equal variances, as in Corollary 6. The proof misses the factor 3 in Upsilon_{2,high}, which is no
     matter of privacy.
 
-    Args:
-      epsilon: of the claim.
-      delta: of the claim.
-      episode_length: H.
-      dimension: d.
+    Args: as in `vtr_plus_joint_printed_sds`.
     """
     common = 8 * episode_length / epsilon * math.sqrt(2 * math.log(8 * episode_length / delta))
     return dimension * common, episode_length**4 * common
@@ -97,11 +89,7 @@ def vtr_plus_local_printed_sds(epsilon: float, delta: float, episode_length: int
 def lsvi_batches(epsilon: float, episodes: int, episode_length: int, dimension: int) -> int:
     """B of Appendix E.1: ceil((K epsilon)^(2/5) / (d^(3/5) H^(1/5))).
 
-    Args:
-      epsilon: of the claim.
-      episodes: K.
-      episode_length: H.
-      dimension: d.
+    Args: as in `vtr_plus_joint_printed_sds`.
     """
     size: float = (episodes * epsilon) ** 0.4 / (dimension**0.6 * episode_length**0.2)
     return math.ceil(size)
@@ -110,11 +98,7 @@ def lsvi_batches(epsilon: float, episodes: int, episode_length: int, dimension: 
 def lsvi_pure_batches(epsilon: float, episodes: int, episode_length: int, dimension: int) -> int:
     """B of Appendix E.3: ceil((K epsilon)^(1/3) / (d^(2/3) H^(1/3))), which its regret bound forces.
 
-    Args:
-      epsilon: of the claim.
-      episodes: K.
-      episode_length: H.
-      dimension: d.
+    Args: as in `vtr_plus_joint_printed_sds`.
     """
     size: float = (episodes * epsilon) ** (1 / 3) / (dimension ** (2 / 3) * episode_length ** (1 / 3))
     return math.ceil(size)

@@ -242,13 +242,10 @@ def random_fourier(
 ) -> FeatureMap:
     r"""Frequencies drawn from the spectrum, of equal weights (Rahimi and Recht 2008): for comparison, in any dimension.
 
-    Args:
+    Args: as in `quadrature_fourier`, where
       kernel: stationary, or an additive one of these.
-      dimension: d, of the points.
       n_features: at most so many; an odd number is rounded down.
       seed: of the frequencies, which are public and drawn here, before the run.
-      low: the domain is [low, high]^d.
-      high: see `low`.
 
     Returns:
       the map; its `error` holds with probability at least 0.999 over the seed (of an additive kernel, for each group). At

@@ -227,10 +227,7 @@ def pure_epsilon_lower(
     Where every log ratio is known, `coin_flips.epsilon_lower` at delta 0 uses all events at once. This one asks for nothing
     but an order of the outputs, and finds an event that is rare and telling: noise that betrays its side by its last bit.
 
-    Args:
-      data: (n,) scores of the data set, larger where the neighbor is likelier, of any scale; n >= 100.
-      neighbor: (n,) the same of the neighbor.
-      level: probability of a bound that is too large.
+    Args: as in `hockey_stick_lower`, and
       seed: of the auditor's coins (see `coin_flips.toss`).
       train_share: share of the replays that is searched.
 

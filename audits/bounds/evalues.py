@@ -288,11 +288,8 @@ class RenyiClaims:
 def epsilon_lower(data: ArrayLike, neighbor: ArrayLike, delta: float, level: float, *, is_learned: bool = False) -> float:
     """Anytime-valid lower bound on epsilon at the given delta; assumes nothing about the mechanism.
 
-    Args:
-      data: (n,) log-likelihood ratios log q/p of replays of the data set, in nats, possibly infinite; n >= 100.
-      neighbor: (n,) the same of the neighbor.
+    Args: as in `divergence_bounds.renyi_lower`, and
       delta: at least 0, below 1.
-      level: probability of a bound that is too large.
       is_learned: scores are of any scale, larger where the neighbor is likelier.
 
     Returns:

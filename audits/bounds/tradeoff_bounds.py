@@ -174,10 +174,7 @@ def _best_weights(
 def mu_lower_curve(data: ArrayLike, neighbor: ArrayLike, level: float) -> float:
     """Lower confidence bound on mu from the whole trade-off curve.
 
-    Args:
-      data: (n,) scores of the data set, larger where the neighbor is likelier, of any scale; n >= 100.
-      neighbor: (n,) the same of the neighbor.
-      level: probability of a bound that is too large.
+    Args: as in `bandana.audits.bounds.divergence_bounds.hockey_stick_lower`.
 
     Returns:
       mu, at least 0.

@@ -193,10 +193,7 @@ def replay_block(
 ) -> Replays:
     """One block of one side's replays, the same that `replay` makes with these arguments.
 
-    Args:
-      algorithm: what to audit.
-      pair: the two data sets.
-      on_neighbor: replay the neighbor instead of the data set.
+    Args: as in `replay`, where
       n_replays: of the whole side.
       seed: of the whole side; nothing was spawned from it.
       block: which block, in [0, n_blocks(n_replays)).

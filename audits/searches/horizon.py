@@ -57,11 +57,10 @@ def walk_horizon(
 ) -> tuple[Counterexample | None, Walked]:
     """Plays all rounds of a data set on both sides, and checks every replicate.
 
-    Args:
+    Args: as in `bandana.audits.searches.walk.walk`, where
       algorithm: what to audit, as the benchmark plays it.
       table: as long as the benchmark.
       seed: of noise and of the changes of covariates.
-      private_records: whether a record is what its user brings and the rewards, or the rewards alone.
 
     Returns:
       a counterexample, on as few rounds as show it, or None; and what was walked.

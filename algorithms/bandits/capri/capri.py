@@ -138,15 +138,13 @@ class ProjectedElimination(DecidesEachRecord):
         Exact widths do not need it.
       All center rewards on the middle of the range (public, costs nothing), which halves B for rewards in [0, 1].
 
-    Attributes:
+    Attributes: as in `CAPRI`, and
       pool: the contexts, their points, and the law that generates them.
       features: (n_points, n_features) phi of the points, norm at most 1; point (c, x) has the number c n_actions + x.
       reward_range: declared range of a reward; every reward is clipped to it.
-      horizon: T.
       gathering: `Together` or `EachAlone`, with the noise.
       width: `PrintedWidth` or `ExactWidth`.
       sensitivity: what `unit` is: `exact`, s_max, or `printed`, the paper's bound sigma_max >= s_max.
-      ridge: tau.
       beta_scale: factor on all widths; below 1 intervals may fail more often. `width` has a factor for its parts.
       strangers: a context outside the pool is `refuse`d, or taken for the `nearest` one of the pool. As an error is seen by
         others, a promise to users who may hold anything needs the latter; where it is a mistake in the data, the former.

@@ -247,16 +247,9 @@ def batched_lin_ucb(
 ) -> BatchedLinUCB:
     """The non-private twin: LinUCB on exact sums, whose model changes after every batch; arguments as in `LinUCBSettings`.
 
-    Args:
-      n_actions: of each user, at least 2.
-      dimension: d.
-      horizon: T.
-      reward_range: declared range of a reward.
+    Args: as in `LinUCBSettings`, and
       batch: B; None: T^(3/5), as in the paper.
       levels: of the private form; the twin has none.
-      ridge: lambda.
-      failure: of the width; None: 1 / horizon.
-      beta_scale: factor on the width.
     """
     half = reward_range.width / 2
     size = min(horizon, math.ceil(horizon**0.6)) if batch is None else batch

@@ -61,15 +61,9 @@ def lin_priv(
 ) -> LinPriv:
     """LinPriv with total privacy epsilon-DP.
 
-    Args:
-      n_actions: of each user, at least 2.
-      dimension: d of the contexts.
-      horizon: T, rounds.
+    Args: as in `LinUCBSettings`, and
       epsilon: above 0.
-      reward_range: declared range of a reward.
-      ridge: lambda.
       failure: of each part of the width; None: 1 / horizon.
-      beta_scale: factor on the width.
     """
     failure, half = failure_of(failure, horizon), reward_range.width / 2
     multiplier = Tree(horizon).n_nodes / positive("epsilon", epsilon) * UP

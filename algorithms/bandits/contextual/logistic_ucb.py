@@ -201,14 +201,8 @@ class LogisticUCB(LinUCB):
 class LogisticSettings:
     """Settings of all forms of LogisticUCB.
 
-    Attributes:
-      n_actions: of each user, at least 2.
-      dimension: d of the contexts.
-      horizon: T, rounds.
-      reward_range: declared range of a reward.
+    Attributes: as in `LinUCBSettings`, and
       logit_bound: S, bound on |theta|.
-      failure: of the width; None: 1 / horizon.
-      beta_scale: factor on the width.
       floor: a; None: `best_floor` at a beta_scale of at least 1, and below, where nothing is proved, 1 + q, as of LinUCB.
     """
 

@@ -106,17 +106,10 @@ class RarelySwitchingOFUL(DecidesEachRecord):
       Both center rewards on the middle of the range (public, costs nothing). An update that no round would use, after the
         last one, is not made, as in the paper.
 
-    Attributes:
-      n_actions: number of actions of each user.
-      context_dimension: d.
-      reward_range: declared range of a reward; every reward is clipped to it.
-      horizon: T.
+    Attributes: as in `LinUCB`, and
       sums: what the blocks enter; it answers the running sum.
-      ridge: lambda.
       switch: C.
       failure: probability that either part of the width fails.
-      reward_scale: R.
-      parameter_bound: B.
       noise_norms: q_0 = 0, q_1, ...: one for each update that can be made.
       least_share: lambda_0, where the width uses the paper's bound on the least eigenvalue; None: the eigenvalue itself.
       beta_scale: factor on the width; below 1 it explores less than the theorem asks for.
@@ -322,22 +315,17 @@ def adar_oful(
 ) -> RarelySwitchingOFUL:
     """AdaR-OFUL with total privacy (alpha, epsilon)-RDP.
 
-    Args:
-      n_actions: of each user, at least 2.
-      dimension: d of the contexts.
-      horizon: T, rounds.
+    Args: as in `LinUCBSettings`, and
       alpha: Renyi order, above 1.
       epsilon: Renyi divergence bound, above 0.
       reward_range: declared range of a reward; `printed` is made for one inside [-1, 1].
       calibration: `printed` or `tight`, see `RarelySwitchingOFUL`, or an option for each part of `PARTS`. A reward enters
         one release of either sum, so that `noise` alone decides what it pays. `noise` and `width` as printed are made for
         rewards in [-1, 1].
-      ridge: lambda.
       switch: C.
       failure: of each part of the width; None: 1 / horizon.
       parameter_bound: of |theta|; None: half of the range, and 1 for the printed width.
       least_share: lambda_0 of the printed eigenvalue; None: 1 / d, its largest possible value, that of the uniform sphere.
-      beta_scale: factor on the width.
 
     Raises:
       ValueError: an argument out of its range; the message names it.

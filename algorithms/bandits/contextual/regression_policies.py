@@ -222,14 +222,9 @@ def _exact() -> PrivateSum:
 class PolicySettings:
     """Settings of the policies on a linear regression; see `LinUCBSettings` for those that are not here.
 
-    Attributes:
-      n_actions: of each user, at least 2.
-      dimension: d of the contexts.
-      horizon: T, rounds.
-      reward_range: declared range of a reward.
+    Attributes: as in `LinUCBSettings`, and
       rule: of actions.
       growth: factor between the rounds of releases.
-      ridge: lambda.
     """
 
     n_actions: int

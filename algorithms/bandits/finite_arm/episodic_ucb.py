@@ -231,12 +231,8 @@ def adac_ucb(
     (alpha, rho alpha)-RDP at every order alpha; `adar_ucb` asks for it at one order and gets the same noise.
     Source: Azize and Basu (2024), Concentrated Differential Privacy for Bandits, AdaC-UCB.
 
-    Args:
-      n_arms: at least 2.
+    Args: as in `adar_ucb`, and
       rho: of zero-concentrated DP, above 0.
-      beta: exploration.
-      reward_range: declared range of a reward.
-      calibration: as for `adar_ucb`.
     """
     return adar_ucb(n_arms, 2.0, 2 * positive("rho", rho), beta, reward_range, calibration)
 
@@ -262,11 +258,9 @@ def adap_ucb(
       Both together, `tight`, have half the regret where epsilon is 1 or more.
     Source: Azize and Basu (2022), When Privacy Meets Partial Information, Algorithm 1, eq. (7), Theorems 6 and 7.
 
-    Args:
-      n_arms: at least 2.
+    Args: as in `adar_ucb`, and
       epsilon: above 0.
       beta: exploration, the paper's alpha; its theorem needs more than 3, its figure takes 3.1.
-      reward_range: declared range of a reward.
       calibration: `printed` or `tight`, or a mixture of their `PURE_PARTS`, see above.
     """
     parts = _parts(calibration, PURE_PARTS)

@@ -326,13 +326,9 @@ def gaussian_klucb(
 ) -> GaussianKLUCB:
     """DP-KLUCB with Gaussian noise and total privacy (alpha, epsilon)-RDP; batches weighted inversely to their variance.
 
-    Args:
-      n_arms: at least 2.
+    Args: as in `dp_klucb`, and
       alpha: Renyi order, above 1.
       epsilon: Renyi divergence bound, above 0.
-      reward_range: declared range of a reward.
-      growth: rounds of a batch over those of its arm before.
-      beta: exploration.
     """
     return GaussianKLUCB(n_arms, reward_range, gaussian_sums(alpha, epsilon, reward_range), growth, True, beta)
 

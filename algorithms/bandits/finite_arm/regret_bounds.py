@@ -199,13 +199,8 @@ def corollary_6_bound(
     8 beta log(T) / D_a is at most 8 beta log(T) / D; D = sqrt(8 beta (K - 1) log(T) / T) makes both alike. The paper has the
     order sqrt(K T log T) + K sqrt((alpha / epsilon) log T), and log T in place of its root in Table 1.
 
-    Args:
-      horizon: numbers of rounds, any shape, which the regret has too, in units of reward.
+    Args: as in `theorem_5_bound`, and
       n_arms: K, at least 2.
-      alpha: Renyi order.
-      epsilon: Renyi divergence bound.
-      beta: exploration, above 3.
-      reward_range: declared range of a reward.
 
     Raises:
       ValueError: `beta` is not above 3, for which nothing is proved.

@@ -119,15 +119,9 @@ class GPUCBSettings(Bounded):
 
     Raises ValueError where one is out of its range; the message names it.
 
-    Attributes:
-      n_actions: of each user, at least 2.
+    Attributes: as in `LinUCBSettings`, and
       feature_map: Phi.
-      horizon: T, rounds.
-      reward_range: declared range of a reward.
-      ridge: lambda.
-      failure: of the width; None: 1 / horizon.
       norm_bound: B; None: half of the range.
-      beta_scale: factor on the width.
     """
 
     n_actions: int

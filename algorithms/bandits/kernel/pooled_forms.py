@@ -36,15 +36,10 @@ class PooledSettings:
 
     Raises ValueError where one is out of its range; the message names it.
 
-    Attributes:
+    Attributes: as in `LinUCBSettings`, and
       pool: what users may bring.
       kernel: in whose space the mean reward lies, at most 1 where both points are the same.
-      horizon: T, rounds.
-      reward_range: declared range of a reward.
-      ridge: lambda.
-      failure: of the width; None: 1 / horizon.
       norm_bound: B; None: half of the range.
-      beta_scale: factor on the width.
       is_strict: refuse a decision set outside the pool, instead of taking it for the nearest one. The refusal is seen by
         others: no promise to users who may bring anything covers it.
       every: rounds between two looks at what was released.

@@ -81,18 +81,14 @@ class PooledGPUCB(DecidesEachRecord):
     rewards clipped to the range and divided by its half-width Y. Public: pool, kernel, T, the range. Cost a round: O(n^3)
     for the n points that were played.
 
-    Attributes:
-      pool: what users may bring.
+    Attributes: as in `PooledSettings`, and
       gram: (n_points, n_points) the kernel of each two points; context c and action a are the point c n_actions + a.
       reward_range: declared range of a reward; every reward is clipped to it.
       horizon: T, most rounds.
       sums: of (1, y / Y) in the shape (n_points, 2), closed after every round.
       ridge: lambda.
       failure: of the width; half of it is the noise's.
-      norm_bound: B.
       quantile: of one number's noise, in its deviations: q_t = quantile * deviation.
-      beta_scale: factor on the width.
-      is_strict: whether a decision set outside the pool is refused.
       every: rounds between two looks at what was released; decisions in between are made from the last one.
       preference: (n_reps, n_actions), of each replicate a permutation of the actions: of equally good ones the first in it
         is taken; None: the lowest. Public.

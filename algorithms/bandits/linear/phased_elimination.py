@@ -412,15 +412,13 @@ def adar_gope(
 ) -> PhasedElimination:
     """AdaR-GOPE with total privacy (alpha, epsilon)-RDP.
 
-    Args:
+    Args: as in `PhasedElimination`, and
       features: (n_arms, d), norms at most 1, spanning.
       alpha: Renyi order, above 1.
       epsilon: Renyi divergence bound, above 0.
-      reward_range: declared range of a reward.
       calibration: `printed` or `tight`, or a mixture of their `PARTS`: noise on each arm's sum (`ArmNoise`, printed) or in d
         dimensions (`WhitenedNoise`, tight), lengths of phases and widths printed or exact (`GaussianNoise`).
       delta: probability that some confidence interval fails; 1 / horizon for a bound on the expected regret.
-      beta_scale: factor on all widths.
       origin: mean reward of the zero vector; None is the middle of the range.
     """
     multiplier = math.sqrt(order("alpha", alpha) / (2 * positive("epsilon", epsilon))) * UP

@@ -60,9 +60,7 @@ class LSVI(Bounded):
 
     Raises ValueError where one is out of its range; the message names it.
 
-    Attributes:
-      model: features and H.
-      horizon: K, episodes.
+    Attributes: as in `BatchedLSVI`, and
       batches: the scheme, one of `SCHEMES` (`bandana.algorithms.rl.linear_mdp.batches`); None: static for `printed`, the
         one of static and determinant with the smaller bound for `tight` (see the module), and determinant for the twin.
       n_batches: one more than there are, or may be, updates; None: the scheme's own number. For static batches that is B of
@@ -70,7 +68,6 @@ class LSVI(Bounded):
       switch: C, of the determinant scheme.
       ridge: lambda over d; the paper has lambda = d.
       failure: of the width; None: 1 / horizon.
-      beta_scale: factor on the width.
     """
 
     model: LinearModel

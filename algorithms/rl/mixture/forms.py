@@ -81,9 +81,7 @@ class VTR(Bounded):
 
     Raises ValueError where one is out of its range; the message names it.
 
-    Attributes:
-      model: features, rewards and C_w.
-      horizon: K, most episodes.
+    Attributes: as in `UCRLVTR`, and
       reward_range: declared range of a reward; realized rewards are not used.
       is_plus: whether samples are weighted by how certain they are, as in UCRL-VTR+.
       ridge: lambda, in units of the squared bound on each regressor; as it stands in printed UCRL-VTR+.

@@ -61,15 +61,10 @@ class UCBVISettings(Bounded):
 
     Raises ValueError where one is out of its range; the message names it.
 
-    Attributes:
-      n_states: S.
-      n_actions: A.
-      episode_length: H.
-      horizon: K, episodes.
+    Attributes: as in `UCBVI`, and
       looks: how often the policy is planned, at most; None: after every floor(sqrt K) episodes.
       bonus: one of `BONUSES`; None: hoeffding.
       failure: of the width; None: 1 / horizon.
-      beta_scale: factor on the width.
     """
 
     n_states: int

@@ -156,11 +156,8 @@ def budget_over_time(
 ) -> str:
     """Budget spent by the worst record before each round, one line per cell, with the claim as a horizontal line.
 
-    Args:
-      grid: rounds, increasing.
+    Args: as in `regret_curves`, and
       cells: cells whose `mu_spent` is not null.
-      colors: epsilon -> color, from `level_colors`.
-      unit: rounds or episodes.
 
     Returns:
       SVG text. Rounds are logarithmic; the budget too, where the cells' levels span more than a factor of 10.

@@ -56,21 +56,9 @@ _AS_ARMS = (
 class Request:
     """Request of a user; each field is an option of `bandana audit`.
 
-    Attributes:
+    Attributes: as in `bandana.audit`, and
       algorithm: FILE.py:NAME.
-      claim: such as `gdp(mu=1, relation=reward)`.
-      relation: where the claim leaves it out.
-      trust: where the claim leaves it out.
-      replays: on each side of each pair.
-      rounds: of each replay.
       arms: for a function, or for something that builds an algorithm; None: two, or as the algorithm says.
-      confidence: of all bounds together.
-      delta: at which epsilons are stated; None: the claim's own, or 1e-5.
-      examples: cases that the deterministic audit tries.
-      seed: root of all seeds.
-      probes: records to plant canaries at; empty: found from the ledger.
-      low: least reward of a function.
-      high: largest one.
       seconds: for all runs; a slow function gets fewer replays, and an algorithm that takes longer is stopped.
       pair: two data sets, or how files and literals are written; None: those that the claim names, or neighbors are
         searched for.

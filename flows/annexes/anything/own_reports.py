@@ -21,11 +21,8 @@ from bandana.flows.texts.file_names import file_name
 class ReportRequest(NamedTuple):
     """The part of a request that a report shows.
 
-    Attributes:
-      claim: as it was typed.
+    Attributes: as in `own.Request`, where
       rounds: of each replay; 1 of a release.
-      seed: root of all seeds.
-      arms: of a function.
     """
 
     claim: str

@@ -36,14 +36,10 @@ class Status(StrEnum):
 class Finding:
     """One known defect, measured now.
 
-    Attributes:
-      library: distribution name.
+    Attributes: as in `Defect`, and
       version: the installed one.
       seen_in: versions in which the defect was measured before.
-      kind: what is wrong.
-      what: the defect in words.
       value: the library's epsilon; None if it raised.
-      right: the right epsilon.
       status: present, fixed or could not be measured.
       note: what the library raised.
     """

@@ -70,12 +70,9 @@ def examine(
 ) -> Frozen | None:
     """Runs a program on both data sets with frozen primitives.
 
-    Args:
+    Args: as in `bandana.flows.annexes.anything.pairs.release.draw`, and
       run: the program, a function of (data, seed).
-      data: one data set.
-      neighbor: the other.
       stated: the claim.
-      seed: root of all seeds.
       seconds: after which no further pair begins.
 
     Returns:

@@ -26,11 +26,7 @@ _TRIED, _WORDS, _SHORTEST = 4, 8, 4
 def exposed(caller: Caller, data: object, neighbor: object, seed: int) -> str:
     """Where an output shows what its noise comes from, in words; empty if it does not.
 
-    Args:
-      caller: the function.
-      data: a data set.
-      neighbor: the other.
-      seed: root of the seeds of these runs.
+    Args: as in `bandana.flows.annexes.anything.pairs.coupling.compare`.
     """
     numbers = np.random.SeedSequence(seed, spawn_key=(15,)).generate_state(_TRIED + 1).tolist()
     n_runs = 1 if caller.batch is Batch.SIZE else None

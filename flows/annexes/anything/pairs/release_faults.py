@@ -90,11 +90,8 @@ def planted_in(
 ) -> Planted:
     """Each planted fault, and whether the audit catches it; and the names of those that the time did not suffice for.
 
-    Args:
+    Args: as in `bandana.flows.annexes.anything.pairs.release.examine`, and
       samples: outputs of both sides, of which each is used once.
-      stated: the claim.
-      confidence: of the audit.
-      seed: of learners and coins.
       deadline: at which all ends.
       share: of the failure probability, as for the release itself.
       faults: to be planted: names, words, and what changes an output.

@@ -163,13 +163,10 @@ def watch_subject(
 ) -> ReleaseOutcome:
     """The same for a test, without planted faults: runs are watched while they are made, and bounded together at the end.
 
-    Args:
-      subject: what is run, on which data sets.
-      stated: the claim.
+    Args: as in `audit_subject`, and
       level: probability with which a release that keeps its claim is ever refuted, at most.
       n_runs: on each side, at most; at least 1024.
       seed: root of all seeds.
-      seconds: for all of it.
       starts: a process in which nothing was called yet; a few first calls are compared with later ones.
 
     Raises:

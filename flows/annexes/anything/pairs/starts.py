@@ -52,11 +52,7 @@ class Starts(ABC):
     ) -> Callable[[], tuple[Samples, str]]:
         """Begins first calls, beside what this process does.
 
-        Args:
-          caller: how the function is called.
-          data: a data set.
-          neighbor: the other.
-          seed: root of the seeds of these runs.
+        Args: as in `bandana.flows.annexes.anything.pairs.coupling.compare`, and
           deadline: after which no further process begins.
           most: calls of each side.
 

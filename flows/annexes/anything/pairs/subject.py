@@ -159,12 +159,9 @@ def on_tables(
 ) -> Callable[[Tables], Subject]:
     """Finds out how a bandit plays, and returns what is run on any two tables of the first ones' shape.
 
-    Args:
+    Args: as in `prepared`, where
       subject: an algorithm that keeps the protocol, or a function of rewards, of many runs or of one.
       first: tables that it is tried on.
-      span: declared range of a function's rewards.
-      seed: of the first tries.
-      guard: what calls are wrapped in.
 
     Raises:
       BrokenSubject: tables of other arms, or a function whose answers cannot be audited.

@@ -97,14 +97,10 @@ def watch(
 ) -> WatchedRelease:
     """Runs the function on both data sets until the claim is refuted, or the runs or the time are spent.
 
-    Args:
-      caller: the function.
-      data: one data set.
-      neighbor: the other.
+    Args: as in `bandana.flows.annexes.anything.pairs.release.draw`, and
       stated: the claim.
       level: probability with which a release that keeps its claim is ever refuted, at most.
       most_runs: on each side, at least 1024.
-      seed: root of all seeds.
       seconds: after which no further block begins.
 
     Raises:
