@@ -1,4 +1,4 @@
-"""Private bandits and reinforcement learning that prove their privacy.
+"""Private bandits and reinforcement learning whose privacy is tested.
 
 Nothing heavy is imported before it is used.
 """
@@ -35,10 +35,11 @@ def __getattr__(name: str) -> Any:
         return version("bandana")
     if name not in __all__:
         raise AttributeError(f"module 'bandana' has no attribute {name!r}")
-    from bandana.configuration import apply
     from bandana.flows.folder.system import check_system
 
     check_system()
+    from bandana.configuration import apply
+
     apply()
     if name in _NAMES:
         return getattr(import_module(_NAMES[name]), name)

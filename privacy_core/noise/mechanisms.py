@@ -66,8 +66,8 @@ class Mechanism(Protocol):
 
 @lru_cache(maxsize=256)
 def gaussian_event(noise_multiplier: float) -> GaussianEvent:
-    """The event, made once: a ledger is asked for it at every release."""
-    return GaussianEvent(noise_multiplier)
+    """The event, made once, of a plain number whoever asks first: a ledger is asked for it at every release."""
+    return GaussianEvent(float(noise_multiplier))
 
 
 def _flat(array: FloatArray) -> FloatArray:

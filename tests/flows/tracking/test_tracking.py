@@ -512,7 +512,6 @@ def test_the_page_holds_the_charts_and_the_encoding_goes_both_ways() -> None:
     shown = [(names[c["metricSectionId"]], c["type"], c.get("metricKey")) for c in state["compareRunCharts"]]
     assert [chart for chart in shown if chart[0] != "Details"] == [
         ("Regret", "LINE", "regret/mean"),
-        ("Regret", "LINE", "regret/mean"),
         ("Regret", "BAR", "regret/final"),
         ("Privacy", "BAR", "privacy/epsilon_claimed"),
         ("Privacy", "BAR", "privacy/epsilon_accounted"),

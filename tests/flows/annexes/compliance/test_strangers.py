@@ -25,11 +25,11 @@ from bandana.audits.evidence import UnusableEvidence, read, seal
 from bandana.audits.evidence.archive import check_size
 from bandana.flows.annexes.compliance import strangers
 from bandana.flows.annexes.compliance.evidence import one_file
-from bandana.flows.annexes.compliance.evidence.bundle import REPORT, archive_of, read_bundle
+from bandana.flows.annexes.compliance.evidence.bundle import README, REPORT, archive_of, read_bundle
 from bandana.flows.annexes.compliance.evidence.signature import new_key, read_private
 from bandana.flows.annexes.compliance.evidence.standalone import DIFFERS, NOT_HELD, OK, PARTLY, UNUSABLE, conclude, exit_code
 from bandana.flows.annexes.compliance.evidence.standalone import check as check_alone
-from bandana.flows.annexes.compliance.packing import pack, report_of
+from bandana.flows.annexes.compliance.packing import pack, readme, report_of
 from bandana.flows.annexes.compliance.rebuilt import Packed
 from bandana.flows.annexes.compliance.verify import Request, check
 from bandana.flows.cli import app
@@ -266,6 +266,7 @@ def _consistent(forger):
                 forger.files[f"{stem}.{kind}"] = rendered(each, kind)
     except (ValueError, KeyError, TypeError, ArithmeticError):  # no such report can be made
         return forger.pages().packed()
+    forger.files[README] = readme(again)
     forger.predicate["computed"] = again["created"]
     forger.predicate["audits"] = [
         {"label": each["label"], "claim": each["claim"]["statement"], "verdict": each["verdict"]} for each in again["audits"]

@@ -24,6 +24,7 @@ from listening import beyond_loopback, family, listening
 from people import PERSONS, Machine
 from postgres_server import why_not
 
+from bandana.configuration import NAME, load
 from bandana.flows.spec.spec import parse_spec
 
 PAGE = ROOT / "docs" / "team.md"
@@ -82,9 +83,11 @@ def test_every_block_is_run_by_somebody_and_can_be_parsed():
     assert not re.findall(r"^(?:    |\$ ).*", outside, re.MULTILINE), "commands outside of blocks are not run"
 
 
-def test_the_files_of_the_page_are_correct():
+def test_the_files_of_the_page_are_correct(tmp_path):
     files = {block.mark.removeprefix("file: "): block.body for block in BLOCKS if block.mark.startswith("file: ")}
-    assert set(files) == {"team.yaml", "who.py"}
+    assert set(files) == {"team.yaml", "who.py", "bandana.toml.example"}
+    (tmp_path / NAME).write_text(files["bandana.toml.example"], encoding="utf-8")
+    assert len([*load(tmp_path / NAME).variables(tmp_path)]) == 7
     assert parse_spec(files["team.yaml"], "team.yaml", ROOT).name == "team"
     compile(files["who.py"], "who.py", "exec")
 
