@@ -53,10 +53,10 @@ class Words(HTMLParser):
 
     def handle_data(self, data: str) -> None:
         if "article" in self._open and not _UNCOUNTED & set(self._open):
-            found = _WORD.findall(data)
-            n_words = sum(_LETTER.search(word) is not None for word in found)
+            tokens = _WORD.findall(data)
+            n_words = sum(_LETTER.search(word) is not None for word in tokens)
             self.n += n_words
-            self.n_numbers += len(found) - n_words
+            self.n_numbers += len(tokens) - n_words
 
 
 class Site(NamedTuple):
@@ -112,18 +112,18 @@ def reading_ease(markdown: str) -> float:
 
 def main(folder: Path) -> int:
     """Prints each count beside its goal, and 1 if one is missed."""
-    found = site(folder)
+    sizes = site(folder)
     rows: list[tuple[str, float, float, bool]] = [
-        ("pages", found.pages, MOST_PAGES, found.pages <= MOST_PAGES),
-        ("words that people wrote, tables included", found.words, MOST_WORDS, found.words <= MOST_WORDS),
+        ("pages", sizes.pages, MOST_PAGES, sizes.pages <= MOST_PAGES),
+        ("words that people wrote, tables included", sizes.words, MOST_WORDS, sizes.words <= MOST_WORDS),
     ]
     for name in FIRST:
         ease = reading_ease((ROOT / name).read_text(encoding="utf-8"))
         rows.append((f"reading ease of {name}", ease, LEAST_EASE, ease >= LEAST_EASE))
     for what, now, goal, is_met in rows:
         print(f"{what:<50} {now:>10,.0f}   goal {goal:>7,.0f}   {'met' if is_met else 'MISSED'}")
-    print(f"{'numbers beside these words':<50} {found.numbers:>10,.0f}")
-    print(f"{'words of the reference, from the code':<50} {found.reference:>10,.0f}")
+    print(f"{'numbers beside these words':<50} {sizes.numbers:>10,.0f}")
+    print(f"{'words of the reference, from the code':<50} {sizes.reference:>10,.0f}")
     return 0 if all(row[3] for row in rows) else 1
 
 

@@ -43,7 +43,7 @@ def contests(document: Any, guarantee: str | None, column: str = "defaults") -> 
       guarantee: kind of guarantee of all that play; None: any.
       column: defaults or tuned.
     """
-    found = []
+    rows_of_table = []
     for problem in document["problems"]:
         rows = {row["label"]: row for row in problem["rows"]}
         for trust in dict.fromkeys(best["privacy_model"] for best in problem["best"]):
@@ -53,8 +53,8 @@ def contests(document: Any, guarantee: str | None, column: str = "defaults") -> 
             measure = "" if problem["measure"] == "regret" else f", {MEASURES[problem['measure']].head.lower()}"
             cells = [_winner(best.get(level), rows) for level in document["levels"]]
             unlearned = [number(float(rows[name]["mean"])) if name in rows else "" for name in (UNIFORM, CONSTANT)]
-            found.append([f"`{problem['name']}`{measure}", trust, *cells, *unlearned])
-    return found
+            rows_of_table.append([f"`{problem['name']}`{measure}", trust, *cells, *unlearned])
+    return rows_of_table
 
 
 def _heads(document: Any) -> list[str]:

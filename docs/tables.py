@@ -81,8 +81,8 @@ def numbers_of(table: str) -> str:
     cells = dict(_CELL.findall(table))
     private: dict[str, dict[float, str]] = {}
     for name, regret in cells.items():
-        if found := re.search(r" eps=([\d.]+)", name):
-            private.setdefault(name.replace(found[0], ""), {})[float(found[1])] = regret
+        if level := re.search(r" eps=([\d.]+)", name):
+            private.setdefault(name.replace(level[0], ""), {})[float(level[1])] = regret
     if not cells:
         raise ValueError("no cell to show in this table")
     levels = sorted({level for row in private.values() for level in row})

@@ -79,9 +79,9 @@ def test_every_page_of_the_source_is_in_the_site(site):
 def test_the_site_is_as_small_as_its_goals(site):
     """In `make test`: the menu's pages."""
     folder = next(page.path.parent for page in site if page.path.name == "404.html")
-    found = counts.site(folder)
-    assert found.pages <= counts.MOST_PAGES
-    assert found.words <= counts.MOST_WORDS
+    sizes = counts.site(folder)
+    assert sizes.pages <= counts.MOST_PAGES
+    assert sizes.words <= counts.MOST_WORDS
 
 
 @pytest.mark.nightly

@@ -26,14 +26,14 @@ _SEVERAL = 4
 
 def markdown() -> str:
     """The page."""
-    found = dict(commands())
-    rows = {name: _option_rows(command) for name, command in found.items()}
+    by_name = dict(commands())
+    rows = {name: _option_rows(command) for name, command in by_name.items()}
     counted = Counter(row for options in rows.values() for row in options.values())
     shared = [row for row in counted if counted[row] >= _SEVERAL]
-    listed = [f"| [`{name}`](#{name.replace(' ', '-')}) | {_first(command.help)} |" for name, command in found.items()]
+    listed = [f"| [`{name}`](#{name.replace(' ', '-')}) | {_first(command.help)} |" for name, command in by_name.items()]
     parts = [_HEAD, "\n".join(["| command | what it does |", "|---|---|", *listed])]
     parts += ["## Shared options", _options(shared)]
-    for name, command in found.items():
+    for name, command in by_name.items():
         own = [row for row in rows[name].values() if row not in shared]
         also = [flags for flags, row in rows[name].items() if row in shared]
         parts += [f"## {name}", _prose(command.help), f"```text\n{_usage(name, command)}\n```", _arguments(command)]

@@ -25,7 +25,7 @@ def markdown() -> str:
     models = {"Spec": schema, **_in_order(schema)}
     titles = {name: _title(name, model) for name, model in models.items()}
     rows = {name: _rows(model, titles) for name, model in models.items()}
-    counted = Counter(row for found in rows.values() for row in found.values())
+    counted = Counter(row for of_one in rows.values() for row in of_one.values())
     shared = [row for row in counted if counted[row] >= _SEVERAL]
     parts = [_HEAD]
     for name, model in models.items():

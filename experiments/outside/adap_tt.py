@@ -133,7 +133,7 @@ class AdaPTT:
         probe = module.AdaPTopTwo({"K": self.n_actions, "eps": self.epsilon, "delta": self.error, "beta": self.share})
         probe.ph_counts[0] = 1
         probe.update(0)
-        return PhaseSum(Laplace(1.0, handed.asked.scale * (1 + 1e-12), Relation.REPLACE_REWARD))
+        return PhaseSum(Laplace(1.0, handed.request.scale * (1 + 1e-12), Relation.REPLACE_REWARD))
 
     def init(self, n_reps: int) -> tuple[Sensitive, Released]:
         """The first pull of the first arm."""
@@ -171,8 +171,8 @@ class AdaPTT:
         test, handed = self._at(released, row)
         handed.answer = mean  # their mean of rewards is 0 here, so that mean and noise are what the ledger released
         test.update(int(released.arm[row]))
-        if not math.isclose(handed.asked.scale * n, self.sums.mechanism.scale, rel_tol=1e-9):
-            raise ValueError(f"their noise on a sum must not depend on the episode, got scale {handed.asked.scale * n!r}")
+        if not math.isclose(handed.request.scale * n, self.sums.mechanism.scale, rel_tol=1e-9):
+            raise ValueError(f"their noise on a sum must not depend on the episode, got scale {handed.request.scale * n!r}")
         released.best[row] = test.ph_best
         n_ended = int(test.phase.sum())
         if n_ended < self.n_actions:

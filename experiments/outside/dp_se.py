@@ -91,16 +91,16 @@ class DPSE:
     @cached_property
     def mechanism(self) -> Laplace:
         """The noise that they ask for; L1 sensitivity 1 of the sums of all arms."""
-        self._asked()
-        return Laplace(1.0, self.theirs[1].asked.scale * (1 + 1e-12), Relation.REPLACE_REWARD)
+        self._request_noise()
+        return Laplace(1.0, self.theirs[1].request.scale * (1 + 1e-12), Relation.REPLACE_REWARD)
 
     @cached_property
     def is_shared(self) -> bool:
         """True if all arms get the same noise."""
-        self._asked()
-        return self.noise == "used" and self.theirs[1].asked.is_one_number
+        self._request_noise()
+        return self.noise == "used" and self.theirs[1].request.is_one_number
 
-    def _asked(self) -> None:
+    def _request_noise(self) -> None:
         code, _ = self.theirs
         code.rewards = np.zeros(self.n_actions)
         code.central_rand()

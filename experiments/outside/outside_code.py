@@ -20,7 +20,7 @@ PLACE = Path(__file__).resolve().parents[2] / "build" / "outside"
 """Where repositories are cloned to, each in a folder of its name."""
 
 
-class Asked(NamedTuple):
+class NoiseRequest(NamedTuple):
     """Noise that the code asked for."""
 
     scale: float
@@ -35,19 +35,19 @@ class Handed:
     Attributes:
       answer: the noise that is handed out next.
       coins: uniform numbers in [0, 1), handed out one by one.
-      asked: the last noise that was asked for.
+      request: the last noise that was asked for.
     """
 
     def __init__(self) -> None:
         self.answer: Any = 0.0
         self.coins: Iterator[float] = iter(())
-        self.asked = Asked(0.0, is_one_number=True)
+        self.request = NoiseRequest(0.0, is_one_number=True)
 
     def laplace(self, loc: float = 0.0, scale: float = 1.0, size: object = None) -> Any:
         """The noise at hand; the location must be 0, as it is part of no noise."""
         if loc != 0:
             raise ValueError(f"noise must be centered at 0, got location {loc!r}")
-        self.asked = Asked(float(scale), size is None)
+        self.request = NoiseRequest(float(scale), size is None)
         return self.answer
 
     def uniform(self) -> float:

@@ -1,4 +1,9 @@
-"""Small, complete specs: on arms, on arms with features, and on users who bring their actions."""
+"""Small, complete specs: on arms, on arms with features, and on users who bring their actions; private people too."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
 
 SMALL = """\
 name: small
@@ -72,3 +77,12 @@ audit:
   replays: 3000
   examples: 10
 """
+
+
+def private_people(folder: Path) -> dict[str, Any]:
+    """A spec on a table of private people, which is written into the folder."""
+    (folder / "t.csv").write_text("letter,call\n" + "".join(f"{i % 2},{(i // 2) % 2}\n" for i in range(40)))
+    return {
+        "name": "mine", "seed": 1, "environment": {"kind": "table", "path": str(folder / "t.csv"), "low": 0, "high": 1},
+        "horizon": 40, "replications": 2, "algorithms": [{"algorithm": "ucb"}], "audit": {"rounds": 8},
+    }  # fmt: skip

@@ -21,10 +21,10 @@ def test_the_river_carries_back_and_pays_where_swimming_is_hard():
 
 def test_the_rivers_small_reward_is_worth_something_where_time_is_short():
     """Two states, two steps: to swim twice pays 0.6, to drift twice 0.5, and to swim once and go on by the state 0.7."""
-    found = river_swim(2, 2, 0.25)
-    np.testing.assert_allclose(found.best.values[1], [0.25, 1.0])
-    np.testing.assert_allclose(found.best.action_values[0, 0], [0.25 + 0.25, 0.4 * 0.25 + 0.6 * 1.0])
-    assert found.best.action_values[1, 0].tolist() == [0.25, 0.0]
+    instance = river_swim(2, 2, 0.25)
+    np.testing.assert_allclose(instance.best.values[1], [0.25, 1.0])
+    np.testing.assert_allclose(instance.best.action_values[0, 0], [0.25 + 0.25, 0.4 * 0.25 + 0.6 * 1.0])
+    assert instance.best.action_values[1, 0].tolist() == [0.25, 0.0]
     assert river_swim(3, 4).rewards[0, 0, 0] == 0.005
 
 

@@ -290,8 +290,8 @@ def test_the_four_pages_are_four_pages(tmp_path):
 
 def pages_of(document, place, **options):
     place.write_bytes(render_pdf(document, **options))
-    told = subprocess.run(["pdftotext", place, "-"], capture_output=True, text=True, check=True).stdout
-    return [" ".join(page.split()) for page in told.removesuffix("\f").split("\f")]
+    text = subprocess.run(["pdftotext", place, "-"], capture_output=True, text=True, check=True).stdout
+    return [" ".join(page.split()) for page in text.removesuffix("\f").split("\f")]
 
 
 _TITLES = ("1 In short", "2 Label", "3 Audits", "4 Regret", "5 Checklist")

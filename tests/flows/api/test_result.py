@@ -4,6 +4,7 @@ import re
 
 import numpy as np
 import pytest
+from small_spec import private_people
 
 import bandana
 from bandana.audits.reporting.intervals import mean_interval, paired_interval
@@ -102,12 +103,7 @@ def test_an_unknown_cell_is_answered_with_the_known_ones(result):
 
 
 def test_regret_on_private_data_is_withheld_everywhere(tmp_path):
-    (tmp_path / "t.csv").write_text("letter,call\n" + "".join(f"{i % 2},{(i // 2) % 2}\n" for i in range(40)))
-    spec = {
-        "name": "mine", "seed": 1, "environment": {"kind": "table", "path": str(tmp_path / "t.csv"), "low": 0, "high": 1},
-        "horizon": 40, "replications": 2, "algorithms": [{"algorithm": "ucb"}], "audit": {"rounds": 8},
-    }  # fmt: skip
-    found = bandana.run(spec, data=tmp_path / "data")
+    found = bandana.run(private_people(tmp_path), data=tmp_path / "data")
     frame = found.frame()
     assert frame[["regret", "regret_low", "regret_high", "regret_q50"]].isna().all().all()
     assert (frame.caution == "regret is withheld: the data are private").all()

@@ -119,8 +119,8 @@ def test_a_parameter_of_ones_own_is_tuned_by_the_same_rule(write, tmp_path):
     own, fixed, ucb = cells_of(spec.with_trial(5))
     assert (own.algorithm().m, own.settings.parameters, fixed.settings.parameters) == (5, {"m": 5}, {})
     assert "m" not in ucb.settings.parameters
-    found = Tuned(parameter="m", rule="", seed=1, question=question(spec), chosen={"mine.py:Own": 2.0}, tried={})
-    spec.place_of_tuned.write_text(text_of(found))
+    tuned = Tuned(parameter="m", rule="", seed=1, question=question(spec), chosen={"mine.py:Own": 2.0}, tried={})
+    spec.place_of_tuned.write_text(text_of(tuned))
     assert cells_of(spec)[0].algorithm().m == 2
     with pytest.raises(SpecError, match=r"tuning\.parameter: no algorithm of this spec takes 'k'"):
         write(algorithms=items, **{**arms, "tuning": {"parameter": "k", "values": [2, 5]}})

@@ -114,7 +114,7 @@ def test_outside_code_draws_from_what_it_is_handed_and_from_nothing_else(adapter
     module, handed = adap_tt.AUTHORS.load()
     handed.answer = 0.25
     assert module.draw() == 0.25
-    assert handed.asked == (3.0, True)
+    assert handed.request == (3.0, True)
     with pytest.raises(AttributeError, match="normal"):
         module.other()
     with pytest.raises(ValueError, match="centered at 0, got location 1"):

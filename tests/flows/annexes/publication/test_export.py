@@ -4,6 +4,7 @@ import re
 
 import pandas as pd
 import pytest
+from small_spec import private_people
 from typer.testing import CliRunner
 
 import bandana
@@ -45,10 +46,10 @@ def test_without_a_format_all_are_written_beside_the_report(result):
 def test_tables_are_those_of_the_result(result, tmp_path):
     result.export(tmp_path, "csv", "parquet")
     for name, expected in (("cells", result.frame()), ("curves", result.curves()), ("comparisons", result.comparisons())):
-        for found in (pd.read_csv(tmp_path / f"{name}.csv"), pd.read_parquet(tmp_path / f"{name}.parquet")):
-            assert list(found.columns) == list(expected.columns)
+        for written in (pd.read_csv(tmp_path / f"{name}.csv"), pd.read_parquet(tmp_path / f"{name}.parquet")):
+            assert list(written.columns) == list(expected.columns)
             for column in expected.select_dtypes("number"):
-                pd.testing.assert_series_equal(found[column], expected[column], check_dtype=False, rtol=1e-12)
+                pd.testing.assert_series_equal(written[column], expected[column], check_dtype=False, rtol=1e-12)
     assert len(pd.read_parquet(tmp_path / "replicates.parquet")) == len(result.curves(replicates=True))
 
 
@@ -137,14 +138,9 @@ def test_a_suite_is_named_by_its_spec_too(result, tmp_path):
 
 
 def test_regret_on_private_data_is_withheld_from_tables_and_figures(tmp_path):
-    (tmp_path / "t.csv").write_text("letter,call\n" + "".join(f"{i % 2},{(i // 2) % 2}\n" for i in range(40)))
-    spec = {
-        "name": "mine", "seed": 1, "environment": {"kind": "table", "path": str(tmp_path / "t.csv"), "low": 0, "high": 1},
-        "horizon": 40, "replications": 2, "algorithms": [{"algorithm": "ucb"}], "audit": {"rounds": 8},
-    }  # fmt: skip
-    found = bandana.run(spec, data=tmp_path / "data")
-    assert {path.name for path in found.export(tmp_path / "out")} >= {"cells.csv", "replicates.parquet", "table.tex"}
+    result = bandana.run(private_people(tmp_path), data=tmp_path / "data")
+    assert {path.name for path in result.export(tmp_path / "out")} >= {"cells.csv", "replicates.parquet", "table.tex"}
     assert r"withheld\tnote{a}" in (tmp_path / "out" / "table.tex").read_text()
-    for ask in (found.plot, lambda: found.export(tmp_path / "out", "figure")):
+    for ask in (result.plot, lambda: result.export(tmp_path / "out", "figure")):
         with pytest.raises(bandana.SpecError, match="withheld"):
             ask()

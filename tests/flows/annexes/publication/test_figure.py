@@ -68,13 +68,13 @@ def test_a_panel_for_each_environment(tmp_path):
         "replications": 3,
         "algorithms": [{"algorithm": "ucb"}],
     }
-    found = bandana.run(spec, data=tmp_path)
-    figure = found.plot(tmp_path / "two.pgf")
+    result = bandana.run(spec, data=tmp_path)
+    figure = result.plot(tmp_path / "two.pgf")
     assert [axes.get_title(loc="left") for axes in figure.axes] == ["easy_1", "hard"]
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["ucb", "uniform play", "greedy"]
     assert r"easy\_1}" in (tmp_path / "two.pgf").read_text()
     with pytest.raises(bandana.SpecError, match="plays on easy_1 and 'ucb on hard' on hard: only cells on one"):
-        found.compare("ucb on easy_1", "ucb on hard")
+        result.compare("ucb on easy_1", "ucb on hard")
 
 
 @pytest.mark.parametrize(
