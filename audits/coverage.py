@@ -55,6 +55,12 @@ class Coverage:
         """Number of rounds after the first changed record in which a leak could still be seen."""
         return max(0, self.rounds - 1 - min(self.records, default=self.rounds - 1))
 
+    @property
+    def reach(self) -> str:
+        """Rounds that were replayed and walked, of those of a benchmark; empty where no benchmark is longer."""
+        n = self.horizon
+        return f"replayed {self.rounds:,} of {n:,} {self.unit}s; walked {self.walked:,} of {n:,}" if self.walked else ""
+
     @classmethod
     def in_words(cls, words: tuple[str, ...]) -> Coverage:
         """The coverage of a release, which has no records that a search could count."""
@@ -78,10 +84,7 @@ class Coverage:
         if self.refused_covariates:
             refused.append(f"contexts beside those of the data set were not tried: it raised {self.refused_covariates}")
         unseen = (f"never ran, so not seen: {', '.join(self.never_ran)}",) if self.never_ran else ()
-        whole = (
-            f"replayed {self.rounds:,} of {self.horizon:,} {self.unit}s; walked {self.walked:,} of {self.horizon:,}: "
-            f"{self.walked_alone} records alone, and all, each second and the second half together"
-        )
+        whole = f"{self.reach}: {self.walked_alone} records alone, and all, each second and the second half together"
         return (
             *((whole,) if self.walked else ()),
             f"covered: {changed}, {self.cases} changes{moved} among {values}, up to {self.longest_lag} {self.unit}s later",

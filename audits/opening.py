@@ -46,7 +46,8 @@ def opened(label: str, outcome: Outcome) -> list[str]:
     else:
         n = min((len(side) for pair in outcome.scores.values() for side in pair), default=4)
         rarest = f"events with probability {4 / n if seen is None else seen.rarest:.2g} or more"
-        read = f"{views or 'nothing'}, in {outcome.effort.replays:,} replays a side; {rarest} could be seen"
+        reach = f"{seen.reach}; " if seen is not None and seen.reach else ""
+        read = f"{reach}{views or 'nothing'}, in {outcome.effort.replays:,} replays a side; {rarest} could be seen"
     three = (main, numbers[main].claimed, numbers[main].measured) if main in numbers else (main, main.limit(stated), 0.0)
     claim = f"{outcome.claim.statement} ({outcome.claim.relation.value})"
     return [*opening(label, outcome.verdict, stated, claim, three, read), *(f"  {line}" for line in more)]

@@ -29,6 +29,7 @@ def done(request, bandana, laid_out, tmp_path_factory):
     ended = bandana("run", spec, "--audit", "--executor", "local", "--data", data)
     assert ended.exit_code == 0, ended.output
     assert "Traceback" not in ended.stderr
+    assert re.search(r"^ +read: replayed [\d,]+ of [\d,]+ (round|episode)s; walked [\d,]+ of ", ended.output, re.MULTILINE)
     return request.param, spec, data, json.loads((data / "suites" / request.param / "report.json").read_text())
 
 
