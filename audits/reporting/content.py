@@ -37,7 +37,6 @@ from bandana.audits.reporting.sections.checklist import checklist
 from bandana.audits.reporting.sections.counterexamples import deterministic
 from bandana.audits.reporting.sections.label import TRUST, label
 from bandana.audits.reporting.sections.measurement import measurement
-from bandana.audits.reporting.sections.names import with_guarantees
 from bandana.audits.reporting.sections.power import power
 from bandana.audits.reporting.sections.regret_details import regret_details
 from bandana.audits.reporting.sections.rounds import reach
@@ -91,7 +90,6 @@ def sections(document: Report) -> list[Section]:
     Returns:
       dictionaries `id`, `part`, `title` and `blocks`, see `blocks.Section`; figures hold their SVG text.
     """
-    document = with_guarantees(document)
     has_audits, has_benchmark = bool(document["audits"]), document["benchmark"] is not None
     is_catalog, is_promised = document["kind"] == "catalog", any(True for _ in promises(document))
     main: list[_Planned] = [

@@ -13,6 +13,7 @@ from bandana.audits.documents.audit import ROLES, Audit, Three
 from bandana.audits.documents.benchmark import BenchmarkCell
 from bandana.audits.documents.fields import T, present
 from bandana.audits.documents.report import EvidenceFile, Report
+from bandana.audits.names import titles_of, with_titles
 from bandana.audits.reporting import origin
 from bandana.audits.reporting.blocks import at_least, plain
 from bandana.audits.reporting.document import cells_of
@@ -43,7 +44,7 @@ def compare(before: Report, after: Report) -> documents.Comparison:
     """
     names = list(dict.fromkeys((before["suite"], after["suite"])))
     times = [run["created"] for run in (before, after) if run["created"] is not None]
-    return {
+    comparison: documents.Comparison = {
         "schema": "bandana/comparison/2",
         "kind": "comparison",
         "title": f"What changed: {' and '.join(names)}",
@@ -58,6 +59,8 @@ def compare(before: Report, after: Report) -> documents.Comparison:
         ),
         "evidence": _evidence(before["evidence"]["files"], after["evidence"]["files"]),
     }
+    named: documents.Comparison = with_titles(comparison, titles_of(before) | titles_of(after))
+    return named
 
 
 def difference(before: BenchmarkCell, after: BenchmarkCell) -> documents.RegretDifference:

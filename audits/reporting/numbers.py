@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 
 from bandana.audits.documents.report import Environment
@@ -18,8 +17,6 @@ _NAMES = {
     DELTA: "δ at ε = {}",
 }  # fmt: skip
 _SYMBOLS = {MU: "µ", PURE: "ε", RHO: "ρ", EPSILON: "ε", DIVERGENCE: "D", DELTA: "δ"}
-
-_STATED = re.compile(r"\((?P<numbers>[^()]+)\)-(?P<kind>RDP|DP)|(?<!\S)(?P<number>[\d.e+-]+)-(?P<alone>GDP|zCDP|DP)\b")
 
 
 def number(value: float | None) -> str:
@@ -94,18 +91,3 @@ def symbol_of(quantity: str) -> str:
     ('µ', 'D')
     """
     return _SYMBOLS[kind_of(quantity)]
-
-
-def guarantee_of(statement: str) -> str:
-    """Short name of the guarantee that a claim states; empty where none is recognized.
-
-    >>> guarantee_of("all actions are (2, 0.1)-RDP"), guarantee_of("all actions are (1, 1e-06)-DP; rewards are binary")
-    ('rdp(2, 0.1)', 'dp(1, 1e-06)')
-    >>> guarantee_of("all actions are 0.5-DP"), guarantee_of("the output is 1-GDP"), guarantee_of("no privacy")
-    ('pure(0.5)', 'gdp(1)', '')
-    """
-    match = _STATED.search(statement)
-    if match is None:
-        return ""
-    kind = match["kind"].lower() if match["kind"] else {"DP": "pure"}.get(match["alone"], match["alone"].lower())
-    return f"{kind}({match['numbers'] or match['number']})"

@@ -13,6 +13,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bandana.audits.names import titles_of, with_titles
 from bandana.audits.reporting import origin
 from bandana.audits.reporting.blocks import Image, Section, name_images
 from bandana.audits.reporting.document import kind_of, validate
@@ -122,16 +123,16 @@ def load() -> None:
 
 
 def _page(document: Document) -> dict[str, Any]:
-    kind = kind_of(document)
-    tone, headline = kind.headline(document)
+    kind, named = kind_of(document), with_titles(document, titles_of(document))
+    tone, headline = kind.headline(named)
     return {
         "kicker": kind.kickers[document["kind"]],
-        "title": document["title"],
+        "title": named["title"],
         "suite": document["suite"],
         "created": origin.computed(document),
         "tone": tone,
         "headline": headline,
-        "detail": kind.detail(document),
+        "detail": kind.detail(named),
         "about": document.get("description", ""),
         "sections": _sections(document),
     }
@@ -145,7 +146,7 @@ def _sections(document: Document) -> list[Section]:
 @lru_cache(maxsize=1)
 def _sections_of(text: str) -> list[Section]:
     document = json.loads(text)
-    sections = kind_of(document).sections(document)
+    sections = kind_of(document).sections(with_titles(document, titles_of(document)))
     name_images(sections)
     return sections
 

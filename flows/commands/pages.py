@@ -52,14 +52,16 @@ def ui(
 
 def _links(folder: DataFolder, tracker: Tracker, base: str) -> list[str]:
     """A line a suite; one that was not tracked yet says so."""
+    from bandana.flows.tracking.experiments import NIGHTS
     from bandana.flows.tracking.tracker import TrackingError
 
     lines = []
     for suite in suites_of(folder):
-        try:
-            lines.append(f"  {suite}: {tracker.compare_url(suite, base)}")
-        except TrackingError as error:
-            lines.append(f"  {suite}: {error}")
+        for name in (suite, suite + NIGHTS):
+            try:
+                lines.append(f"  {name}: {tracker.compare_url(name, base)}")
+            except TrackingError as error:
+                lines += [f"  {suite}: {error}"] if name == suite else []
         if tracker.address.kind != "http" and (folder.suite(suite) / "report.html").is_file():
             lines.append(f"    report: {base}/reports/{suite}/report.html")
     return lines or ["  no suite has run yet: `bandana demo` runs one"]

@@ -135,6 +135,7 @@ def run_spec(
     as_json: bool = False,
 ) -> None:
     """Checks the data and audits of a spec, see `read`, runs the steps, and says where everything lies."""
+    from bandana.audits.names import with_titles
     from bandana.flows.plan.cell_checks import check_cells
     from bandana.flows.plan.plan import Plan
     from bandana.flows.texts.mistakes import SpecError
@@ -165,7 +166,7 @@ def run_spec(
     if as_json:
         typer.echo(for_machines(spec.name, done["audits"], done["files"], done["gate"], done["alarm"]))
     else:
-        _say_what_was_done(done, data)
+        _say_what_was_done(with_titles(done, plan.titles), data)
     if done["alarm"] is not None:
         typer.echo(f"error: {done['alarm']}", err=True)
         raise typer.Exit(FAILURE)

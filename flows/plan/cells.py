@@ -11,6 +11,7 @@ from bandana.algorithms.claim import for_users
 from bandana.algorithms.entry import Claim, Entry, RegretBound, Settings
 from bandana.algorithms.lower_bounds.selection import lower_bound
 from bandana.algorithms.protocol import Algorithm, IntArray
+from bandana.audits.names import titled
 from bandana.flows.keys.identity import key_of
 from bandana.flows.plan import keys
 from bandana.flows.plan.roles import Role
@@ -54,7 +55,7 @@ class Cell:
 
     @property
     def name(self) -> str:
-        """Readable: `linucb joint tight eps=1`; with what else differs in the spec."""
+        """What keys, files and documents call it: `linucb joint tight eps=1`; with what else differs in the spec."""
         shown = self.parameters()
         parts = [self.entry.label, self.settings.calibration or ""]
         parts += [f"{short}={shown[name]:g}" for name, short in _LEVELS.items() if name in self.settings.level()]
@@ -64,6 +65,11 @@ class Cell:
         parts.append("without noise" if self.role is Role.TWIN else "")
         parts.append(f"on {self.environment.label}" if len(self.spec.environment) > 1 else "")
         return " ".join(part for part in parts if part)
+
+    @property
+    def title(self) -> str:
+        """The name with the guarantee in place of the level, as pages and the terminal show it."""
+        return self.name if self.entry.promise is None else titled(self.name, self.claim().statement)
 
     @property
     def slug(self) -> str:
@@ -167,9 +173,9 @@ class Block:
     n_reps: int
 
     @property
-    def name(self) -> str:
-        """The cell's name and the block's number."""
-        return f"{self.cell.name} block {self.index}"
+    def title(self) -> str:
+        """The cell's title and the block's number."""
+        return f"{self.cell.title} block {self.index}"
 
     @property
     def key(self) -> str:

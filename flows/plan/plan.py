@@ -87,6 +87,11 @@ class Plan(BaseModel):
         """The cells that an audit examines."""
         return [cell for cell in self.cells if cell.is_private]
 
+    @property
+    def titles(self) -> dict[str, str]:
+        """Each cell's name -> its title."""
+        return {cell.name: cell.title for cell in self.played}
+
     def blocks(self) -> list[Block]:
         """All blocks of a benchmark."""
         return [block for cell in self.played for block in cell.blocks()]

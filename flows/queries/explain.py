@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from bandana.algorithms.problem import ARMS
+from bandana.audits.names import titled
 from bandana.audits.outcome import claimed_as, composed, main_quantity, overspends
 from bandana.audits.reporting.numbers import unit_of
 from bandana.flows.cells.audits import evidence_of
@@ -155,7 +156,7 @@ def render(facts: JsonObject) -> Group:
     for cell in facts["cells"]:
         private = cell["claim"] is not None
         table.add_row(
-            cell["name"],
+            titled(cell["name"], cell["claim"] or ""),
             f"{cell['claim']} ({cell['theorem']})" if private else "not private",
             cell["trust"] if private else "-",
             f"{cell['epsilon']:.4g} at {cell['delta']:g}" if private else "-",

@@ -49,7 +49,7 @@ def report(plan: Plan, spec_text: str, data: str, regressions: Regressions | Non
             artifacts = [*files.values(), *_write_parts(document, target)]  # while its sections are still at hand
             for name, single in singles.items():
                 artifacts += write_document(single, target / "audits" / name, formats).values()
-                advance(f"audit {single['audits'][0]['label']}")
+                advance(single["title"])
             made = [*block_records(plan.played, store), *(entry["provenance"] for entry in document["audits"])]
             tracker = Tracker.open(folder.root)
             tracker.experiment(spec.name, spec.description or spec.title)

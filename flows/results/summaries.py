@@ -13,6 +13,7 @@ from bandana.audits.contents import PROVENANCE
 from bandana.audits.documents.audit import Audit, AuditEntry
 from bandana.audits.documents.benchmark import Decision
 from bandana.audits.documents.provenance import ReportProvenance
+from bandana.audits.names import guarantee_of
 from bandana.audits.reporting.intervals import mean_interval
 from bandana.flows.cells.play import benchmark_block
 from bandana.flows.folder.store import Store
@@ -142,13 +143,14 @@ def cell_record(
     spec, environment = cell.spec, cell.environment
     return CellRecord(
         run_key=cell.key,
-        name=cell.name,
+        name=cell.title,
         params={
             "algorithm": cell.entry.name,
             "role": str(cell.role),
             "calibration": cell.settings.calibration or "none",
             "privacy_model": cell.entry.privacy_model,
             "guarantee": cell.entry.guarantee or "none",
+            **({"promise": guarantee_of(cell.claim().statement)} if cell.is_private else {}),
             **cell.parameters(),
             "delta": spec.audit.delta,
             "environment": environment.label,
@@ -156,7 +158,7 @@ def cell_record(
             "replications": spec.replications,
             "seed": spec.seed,
         },
-        tags={"environment": environment.label, "source": cell.entry.source},
+        tags={"cell": cell.name, "environment": environment.label, "source": cell.entry.source},
         note=_NOTES.get(cell.role, ""),
         metrics=metrics,
         curves=curves,

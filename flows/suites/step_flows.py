@@ -43,7 +43,7 @@ class _Tasks:
         """Submits all items at once, and yields each with the result of its work as soon as it is done."""
         pairs: Sequence[Any] = items  # of a block or a cell, and its key
         notes = [self._store.path(time_limit.LATE, key) for _, key in pairs]
-        futures = {self._task.submit(work, pair, note, pair[0].name): pair for pair, note in zip(pairs, notes, strict=True)}
+        futures = {self._task.submit(work, pair, note, pair[0].title): pair for pair, note in zip(pairs, notes, strict=True)}
         return ((futures[future], future.result()) for future in as_completed(list(futures)))
 
 

@@ -96,7 +96,7 @@ def benchmark(plan: Plan, folder: DataFolder, workers: Workers, tracker: Tracker
         for (block, key), seconds in results:
             journal.write("block done", cell=block.cell.name, run_key=block.cell.key, block=block.index, result=key,
                           n_reps=block.n_reps, seconds=seconds)  # fmt: skip
-            advance(block.cell.name)
+            advance(block.cell.title)
             waiting[block.cell.name] -= 1
             if not waiting[block.cell.name]:
                 try_to_track(block.cell)
@@ -129,7 +129,7 @@ def audit(plan: Plan, folder: DataFolder, workers: Workers, tracker: Tracker | N
             entries[cell.name] = entry
             journal.write("audit done", cell=cell.name, run_key=cell.key, verdict=entry["verdict"], seconds=seconds,
                           replays=cell.audit.replays)  # fmt: skip
-            advance(f"{cell.name}: {entry['verdict']}")
+            advance(f"{cell.title}: {entry['verdict']}")
         for cell in cells:
             evidence = folder.evidence(suite, cell.slug)
             link(evidence_of(cell, store), evidence)
@@ -144,7 +144,7 @@ def _track(
     if tracker is not None:
         tracker.log_cell(cell.spec.name, record())
         journal.write("cell tracked", cell=cell.name, run_key=cell.key)
-        advance(f"tracked {cell.name}")
+        advance(f"tracked {cell.title}")
 
 
 def _keep_only(cells: Sequence[Cell], tracker: Tracker | None) -> None:

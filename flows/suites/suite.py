@@ -8,6 +8,7 @@ from prefect import flow, task
 from prefect.cache_policies import NO_CACHE
 from prefect.client.schemas.objects import State
 
+from bandana.audits.names import with_titles
 from bandana.flows import annex
 from bandana.flows.folder.settings import DataFolder
 from bandana.flows.folder.store import Store
@@ -72,7 +73,8 @@ def suite_flow(
     if set(steps) == {"report"}:
         return done  # shown again, and nothing new to raise an alarm about
     gate = done["gate"] or {"rows": [], "notes": []}
-    return conclude(Findings(spec.name, done["audits"], gate["rows"], gate["notes"], done["files"], done["fresh"]), done)
+    named = with_titles([done["audits"], gate["rows"], gate["notes"], done["files"], done["fresh"]], plan.titles)
+    return conclude(Findings(spec.name, *named), done)
 
 
 def suite(plan: Plan, spec_text: str, data: str, steps: list[str], resources: Resources | None = None) -> JsonObject:

@@ -42,7 +42,7 @@ _GRAYS = (48, 105, 160)
 def comparison_state() -> dict[str, object]:
     """The page: only cells, each as its newest run has it, the lowest regret first; charts in sections, details folded."""
     sections = {name: _identifier("section", name) for name in (REGRET, PRIVACY, TOGETHER, DETAILS)}
-    params = ("environment", "role", "algorithm", "calibration", "privacy_model", "epsilon", "horizon", "replications")
+    params = ("environment", "role", "algorithm", "calibration", "privacy_model", "promise", "horizon", "replications")
     metrics = (FINAL_REGRET, CLAIMED, ACCOUNTED, MEASURED, "audit/controls_caught")
     return {
         "searchFilter": SEARCH_FILTER,
@@ -106,8 +106,8 @@ def _charts(regret: str, privacy: str, together: str, details: str) -> list[dict
         # Alone in its row: the names of its axes need the whole width. MLflow hides it while a metric of it is missing
         # everywhere, so none of the audit's is among them.
         {
-            **_card("PARALLEL", together, "Algorithm, calibration, epsilon, regret"),
-            "selectedParams": ["algorithm", "calibration", "epsilon"],
+            **_card("PARALLEL", together, "Algorithm, calibration, promise, regret"),
+            "selectedParams": ["algorithm", "calibration", "promise"],
             "selectedMetrics": [ACCOUNTED, FINAL_REGRET],
             "showAllRuns": True,
         },

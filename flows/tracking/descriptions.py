@@ -63,7 +63,7 @@ def link_report(
         store.client.set_experiment_tag(number, NOTE, text)
     known = experiments.current(experiment)
     for key, run in [*known.items()]:
-        own = artifact(file_name(run.name)) if key[0] == "cell" else None
+        own = artifact(file_name(run.tags.get("cell", run.name))) if key[0] == "cell" else None
         note = run.tags.get(NOTE, "")
         text = with_links(note, common if own is None else common | {"audit of this cell": own})
         if text != note:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, NamedTuple
 
 from bandana.flows.tracking.comparison_view import run_color
@@ -18,6 +20,21 @@ if TYPE_CHECKING:
 CONTENT_TAG = "bandana.content"
 _PALETTE_TAG = "bandana.palette"
 _REFERENCE = "reference"
+
+
+NIGHTS = " (nights)"
+"""Ending of the name of the experiment that holds what a suite's schedule ran; no suite has a space in its name."""
+_IS_NIGHT = ContextVar("is_night", default=False)
+
+
+@contextmanager
+def scheduled() -> Iterator[None]:
+    """Writes to the experiments of nights, so that they stand apart from what somebody runs by hand."""
+    before = _IS_NIGHT.set(True)
+    try:
+        yield
+    finally:
+        _IS_NIGHT.reset(before)
 
 
 class Known(NamedTuple):
@@ -46,7 +63,7 @@ class Experiments:
         return Experiments, (self._store, self._locks)
 
     def of(self, suite: str) -> Experiment:
-        """The suite's experiment, created where missing.
+        """The suite's experiment, in `scheduled` that of its nights, created where missing.
 
         Raises:
           ValueError: the name is empty, or holds '/' or a quote.
@@ -54,6 +71,7 @@ class Experiments:
         """
         if not suite or "/" in suite or "'" in suite:
             raise ValueError(f"suite needs a name without '/' and quotes, got {suite!r}")
+        suite += NIGHTS if _IS_NIGHT.get() else ""
         if suite in self._experiments:
             return self._experiments[suite]
         with self._locks.hold(f"suite-{suite}"):
@@ -75,7 +93,8 @@ class Experiments:
         from mlflow.exceptions import MlflowException
 
         # A server decides itself where artifacts go.
-        location = None if self._store.address.kind == "http" else self._store.artifact_location(suite)
+        is_theirs, folder = self._store.address.kind == "http", suite.replace(NIGHTS, ".nights")
+        location = None if is_theirs else self._store.artifact_location(folder)
         try:
             self._store.client.create_experiment(suite, artifact_location=location)
         except MlflowException as error:

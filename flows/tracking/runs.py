@@ -153,6 +153,8 @@ class Runs:
         contents = dict.fromkeys((*contents_of(run), record.digest))
         wanted = {"current": "true", CONTENT_TAG: json.dumps([*contents])}
         changed = {key: value for key, value in wanted.items() if run.data.tags.get(key) != value}
+        if run.info.run_name != record.name:  # of the same cell, as earlier versions called it
+            self._store.client.update_run(run.info.run_id, name=record.name)
         self._contents.send(run.info.run_id, tags=run_tags(changed))
         self._welcome_back(run)
 

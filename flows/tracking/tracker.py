@@ -16,7 +16,7 @@ from bandana.flows.folder.private_files import make_folder
 from bandana.flows.folder.settings import is_anonymous
 from bandana.flows.tracking.comparison_view import VIEW_TAG, compare_page, comparison_state, encode_view
 from bandana.flows.tracking.descriptions import NOTE, described_anew, link_report
-from bandana.flows.tracking.experiments import Experiments
+from bandana.flows.tracking.experiments import NIGHTS, Experiments
 from bandana.flows.tracking.record import CellRecord
 from bandana.flows.tracking.runs import Runs
 from bandana.flows.tracking.store.address import TrackingAddress
@@ -158,16 +158,18 @@ class Tracker:
             return len(others)
 
     def mark_baseline(self, suite: str, names: Collection[str]) -> int:
-        """Tags the suite's current runs of these names, and no others, with `baseline` = true, and counts them."""
+        """Tags the suite's current runs of these cells, and no others, with `baseline` = true, and counts them."""
         with self._store.explained(suite):
-            active = self._store.client.get_experiment_by_name(suite)
-            if active is None:
+            both = [self._store.client.get_experiment_by_name(name) for name in (suite, suite + NIGHTS)]
+            if not (active := [experiment for experiment in both if experiment is not None]):
                 return 0
-            current = self._experiments.current(active)
-            marked = {run.run_id for (role, _), run in current.items() if role == "cell" and run.name in names}
-            tagged = pages(
-                self._store.client.search_runs, experiment_ids=[active.experiment_id], filter_string="tags.baseline = 'true'"
-            )
+            marked = set[str]()
+            for experiment in active:
+                current = self._experiments.current(experiment).items()
+                cells = [run for (role, _), run in current if role == "cell"]
+                marked |= {run.run_id for run in cells if run.tags.get("cell", run.name) in names}
+            numbers = [experiment.experiment_id for experiment in active]
+            tagged = pages(self._store.client.search_runs, experiment_ids=numbers, filter_string="tags.baseline = 'true'")
             before = {run.info.run_id for run in tagged}
             for run_id in before - marked:
                 self._store.client.delete_tag(run_id, "baseline")

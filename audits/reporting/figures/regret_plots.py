@@ -10,9 +10,10 @@ import numpy as np
 from bandana.audits.documents.benchmark import BenchmarkCell
 from bandana.audits.documents.comparison import CellChange
 from bandana.audits.documents.fields import present
+from bandana.audits.names import guarantee_of
 from bandana.audits.reporting.figures import drawing
 from bandana.audits.reporting.intervals import Mean
-from bandana.audits.reporting.numbers import guarantee_of, number
+from bandana.audits.reporting.numbers import number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -89,7 +89,7 @@ def add_night(cells: Sequence[Cell], folder: DataFolder, night: str) -> list[Jso
     return [
         asdict(result)
         for cell in cells
-        if (result := _replay_night(cell, folder, night, (1 - cell.audit.confidence) / len(cells), cell.name)) is not None
+        if (result := _replay_night(cell, folder, night, (1 - cell.audit.confidence) / len(cells), cell.title)) is not None
     ]
 
 

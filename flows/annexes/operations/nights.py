@@ -12,6 +12,7 @@ from prefect import get_run_logger
 from prefect.artifacts import create_markdown_artifact
 from prefect.client.schemas.objects import State
 
+from bandana.audits.names import with_titles
 from bandana.flows.annexes.operations.fresh_nights import FRESH
 from bandana.flows.folder.journal import Journal
 from bandana.flows.folder.settings import DataFolder
@@ -97,7 +98,7 @@ def close(plan: Plan, text: str, folder: DataFolder, ended: JsonObject | State[A
             links |= {"report, while that command serves it": served, "its file": str(report)}
         create_markdown_artifact(
             key=f"{slug(spec.name)}-night",
-            markdown=page(spec.name, [*before, tonight], links),
+            markdown=with_titles(page(spec.name, [*before, tonight], links), plan.titles),
             description=f"Last night of {spec.name}: {alarm or 'all well'}",
         )
     except Exception as error:

@@ -30,6 +30,7 @@ from bandana.flows.suites.audit_all import SUITE, audit_all_flow
 from bandana.flows.suites.suite import suite_flow
 from bandana.flows.texts.json_text import JsonObject
 from bandana.flows.texts.mistakes import SpecError
+from bandana.flows.tracking.experiments import scheduled
 
 DEMO = "demo"
 NIGHTLY_STEPS = ("benchmark", "gate", "report", FRESH)
@@ -60,7 +61,8 @@ def nightly_benchmark(
     folder = DataFolder.open(data)
     plan, checked = plan.bound(folder.root), plan.spec
     write_whole(folder.suite(checked.name) / "spec.yaml", standing_alone(checked, text).encode())
-    ended = suite_flow.fn(plan, text, str(folder.root), list(steps or NIGHTLY_STEPS))
+    with scheduled():
+        ended = suite_flow.fn(plan, text, str(folder.root), list(steps or NIGHTLY_STEPS))
     nights.close(plan, text, folder, ended)
     return ended
 
@@ -86,7 +88,8 @@ def weekly_audit(
     end_with_service()
     effort = Effort(replays, 0.95, 1e-5, examples, seed)
     labels = [label for label in subjects() if not only or label in only]
-    return audit_all_flow.fn(labels, effort, str(DataFolder.open(data).root))
+    with scheduled():
+        return audit_all_flow.fn(labels, effort, str(DataFolder.open(data).root))
 
 
 class Nightly(NamedTuple):

@@ -38,10 +38,10 @@ def test_a_difference_has_the_interval_of_independent_means():
 
 def test_audits_that_are_new_gone_or_changed(compared):
     assert {audit["label"]: audit["status"] for audit in compared["audits"]} == {
-        "tight eps=1": "changed",
-        "tight eps=0.01": "gone",
+        "tight rdp(2, 1)": "changed",
+        "tight rdp(2, 0.01)": "gone",
         "own_bandit.py:bandit": "same",
-        "tight eps=1e-4": "same",
+        "tight rdp(2, 0.0001)": "same",
         "their_bandit.py:play": "same",
         "a new one": "new",
     }
@@ -56,9 +56,9 @@ def test_cells_are_compared_where_they_can_be(compared):
     found = {cell["label"]: cell for cell in compared["cells"]}
     assert found["ucb on bernoulli"]["difference"]["mean"] == -30.0
     assert found["ucb on bernoulli"]["difference"]["is_resolved"]
-    assert not found["tight eps=0.1 on bernoulli"]["difference"]["is_resolved"]
-    assert found["tight eps=1 on people.csv"]["difference"] is None
-    assert found["tight eps=1 on people.csv"]["status"] == "same"
+    assert not found["tight rdp(2, 0.1) on bernoulli"]["difference"]["is_resolved"]
+    assert found["tight rdp(2, 1) on people.csv"]["difference"] is None
+    assert found["tight rdp(2, 1) on people.csv"]["status"] == "same"
 
 
 @pytest.mark.parametrize(

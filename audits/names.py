@@ -1,0 +1,71 @@
+"""Names as people read them: `adar-ucb tight eps=0.1` becomes `adar-ucb tight rdp(2, 0.1)`, so that every ε is at one δ."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+_SOURCES = ("spec", "spec_diff", "commands")
+"""Fields of documents whose texts are files and commands."""
+_LEVEL = re.compile(r"(?<!\S)(?:eps|rho)=\S+")
+_STATED = re.compile(r"\((?P<numbers>[^()]+)\)-(?P<kind>RDP|DP)|(?<!\S)(?P<number>[\d.e+-]+)-(?P<alone>GDP|zCDP|DP)\b")
+
+
+def guarantee_of(statement: str) -> str:
+    """Short name of the guarantee that a claim states; empty where none is recognized.
+
+    >>> guarantee_of("all actions are (2, 0.1)-RDP"), guarantee_of("all actions are (1, 1e-06)-DP; rewards are binary")
+    ('rdp(2, 0.1)', 'dp(1, 1e-06)')
+    >>> guarantee_of("all actions are 0.5-DP"), guarantee_of("the output is 1-GDP"), guarantee_of("no privacy")
+    ('pure(0.5)', 'gdp(1)', '')
+    """
+    match = _STATED.search(statement)
+    if match is None:
+        return ""
+    kind = match["kind"].lower() if match["kind"] else {"DP": "pure"}.get(match["alone"], match["alone"].lower())
+    return f"{kind}({match['numbers'] or match['number']})"
+
+
+def titled(label: str, statement: str) -> str:
+    """The label with the guarantee of a claim in place of the ε or ρ of the claim's own definition.
+
+    >>> titled("dp-se tight eps=1 on trial", "all actions are 1-DP"), titled("dp-se eps=1", "no privacy")
+    ('dp-se tight pure(1) on trial', 'dp-se eps=1')
+    """
+    return _LEVEL.sub(guarantee_of(statement) or r"\g<0>", label)
+
+
+def titles_of(document: Any) -> dict[str, str]:
+    """Label -> title of each cell and audit that states a claim, and of their twins; none where two titles are the same."""
+    labeled = list(_labeled(document))
+    claims = {item["label"]: claim for item in labeled if (claim := item.get("promise") or item.get("claim"))}
+    stated = {label: claim["statement"] if isinstance(claim, dict) else claim for label, claim in claims.items()}
+    stated |= {item["label"]: stated[owner] for item in labeled if (owner := item.get("twin_of")) in stated}
+    titles = {label: titled(label, statement) for label, statement in stated.items()}
+    return titles if len(set(titles.values())) == len(titles) else {}
+
+
+def _labeled(value: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(value, dict) and "label" in value:
+        yield value
+    if isinstance(value, dict | list):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _labeled(item)
+
+
+def with_titles(value: Any, titles: Mapping[str, str]) -> Any:
+    """Any texts, lists and dictionaries with titles in place of labels, also inside sentences; keys and sources stay.
+
+    >>> with_titles({"a eps=1": ["regret of a eps=1.", "a eps=1.5"], "spec": "a eps=1"}, {"a eps=1": "a pure(1)"})
+    {'a eps=1': ['regret of a pure(1).', 'a eps=1.5'], 'spec': 'a eps=1'}
+    """
+    if isinstance(value, dict):
+        return {key: item if key in _SOURCES else with_titles(item, titles) for key, item in value.items()}
+    if isinstance(value, list):
+        return [with_titles(item, titles) for item in value]
+    if not isinstance(value, str) or _LEVEL.search(value) is None:
+        return value
+    for label in sorted((label for label in titles if label in value), key=len, reverse=True):
+        value = re.sub(rf"(?<![\w-]){re.escape(label)}(?=[^\w\s]*(?:\s|$))", lambda _: titles[label], value)  # noqa: B023
+    return value
