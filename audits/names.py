@@ -37,12 +37,19 @@ def titled(label: str, statement: str) -> str:
 
 
 def titles_of(document: Any) -> dict[str, str]:
-    """Label -> title of each cell and audit that states a claim, and of their twins; none where two titles are the same."""
-    labeled = list(_labeled(document))
-    claims = {item["label"]: claim for item in labeled if (claim := item.get("promise") or item.get("claim"))}
-    stated = {label: claim["statement"] if isinstance(claim, dict) else claim for label, claim in claims.items()}
+    """Label -> title of what states one claim, and of its twin; none where two titles are the same.
+
+    >>> titles_of([{"label": "a eps=1", "claim": "1-DP"}, {"label": "a eps=1 again", "twin_of": "a eps=1"}])
+    {'a eps=1': 'a pure(1)', 'a eps=1 again': 'a pure(1) again'}
+    >>> titles_of([{"label": "a eps=1", "claim": "1-DP"}, {"label": "a eps=1", "claim": "(1, 1e-05)-DP"}])
+    {}
+    """
+    stated: dict[str, set[str]] = {}
+    for item in (labeled := list(_labeled(document))):
+        if claim := item.get("promise") or item.get("claim"):
+            stated.setdefault(item["label"], set()).add(claim["statement"] if isinstance(claim, dict) else claim)
     stated |= {item["label"]: stated[owner] for item in labeled if (owner := item.get("twin_of")) in stated}
-    titles = {label: titled(label, statement) for label, statement in stated.items()}
+    titles = {label: titled(label, *claims) for label, claims in stated.items() if len(claims) == 1}
     return titles if len(set(titles.values())) == len(titles) else {}
 
 

@@ -86,7 +86,7 @@ class Result:
 
     def _repr_html_(self) -> str:
         """Regret and privacy of all cells, as a notebook shows them."""
-        table = self.frame()[_IN_NOTEBOOKS].dropna(axis=1, how="all")
+        table = self.frame()[_IN_NOTEBOOKS].dropna(axis=1, how="all").replace({"cell": self._plan.titles})
         return f"<p>{escape(repr(self))}</p>" + str(table.to_html(index=False, na_rep="", float_format="{:.4g}".format))
 
     @property
@@ -96,7 +96,7 @@ class Result:
 
     @property
     def names(self) -> list[str]:
-        """Names of all cells, in order."""
+        """Names of all cells, in order; wherever a cell is named, its title of reports and the terminal does as well."""
         return list(self._cells)
 
     def frame(self, *, cells: Sequence[str] | None = None, sort: str | None = None) -> pd.DataFrame:
@@ -119,10 +119,9 @@ class Result:
           SpecError: an unknown cell or column.
         """
         table = tables.frame(self.cells, self._summaries, self._audits)
-        for name in cells or ():
-            self._cell(name)
         if cells is not None:
-            table = table.set_index("cell", drop=False).loc[list(cells)].reset_index(drop=True)
+            chosen = [self._cell(name).name for name in cells]
+            table = table.set_index("cell", drop=False).loc[chosen].reset_index(drop=True)
         if sort is None:
             return table
         if (column := sort.removeprefix("-")) not in table:
@@ -155,9 +154,9 @@ class Result:
             )
         if not first.environment.shows("regret"):
             raise SpecError(f"compare: regret on {first.environment.label} is withheld, since its data are private")
-        finals = [self._summaries[name]["finals"] for name in (a, b)]
+        finals = [self._summaries[cell.name]["finals"] for cell in (first, second)]
         mean, low, high = (float(value) for value in paired_interval(*finals))
-        return Difference(a, b, mean, low, high, len(finals[0]), caution(finals[0] - finals[1]))
+        return Difference(first.name, second.name, mean, low, high, len(finals[0]), caution(finals[0] - finals[1]))
 
     def comparisons(self, mine: str | None = None, *, cells: Sequence[str] | None = None) -> pd.DataFrame:
         """Paired differences of final regrets, `cell` minus `other`: without arguments those that a report shows.
@@ -208,7 +207,7 @@ class Result:
           x: `round`; or the claim, as `mu` or as `epsilon` at the audit's delta. Then a line joins cells that differ in
             their level alone, under the label of the first that has one, and what is not private is level.
           cells: names of the cells to draw, in the order of the legend; None: all.
-          labels: cell's name -> its name in the legend.
+          labels: cell's name -> its name in the legend; by default the cell's title, which has the guarantee in it.
           sort: column of `frame` that orders the legend, with a minus before it for the largest first.
           band: mean with its 95 % interval, or median with the 10 % and 90 % quantiles over replications.
           lower_bound: whether to draw the least regret of any algorithm with a cell's claim, dotted, where it is known.
@@ -224,8 +223,9 @@ class Result:
         Raises:
           SpecError: an unknown cell, column, scale or ending; nothing to draw, since all regret is withheld.
         """
+        named = {self._cell(name).name: label for name, label in (labels or {}).items()}
         drawn: Figure = _added("plot")(
-            self, path, x=x, cells=cells, labels=labels, sort=sort, band=band, lower_bound=lower_bound, ax=ax, scale=scale,
+            self, path, x=x, cells=cells, labels=named, sort=sort, band=band, lower_bound=lower_bound, ax=ax, scale=scale,
             width=width, height=height, columns=columns,
         )  # fmt: skip
         return drawn
@@ -264,7 +264,8 @@ class Result:
         Raises:
           SpecError: an unknown kind, cell or column, or Parquet without pyarrow.
         """
-        written: list[Path] = _added("export")(self, Path(folder), kinds, cells=cells, labels=labels, sort=sort, **look)
+        named = {self._cell(name).name: label for name, label in (labels or {}).items()}
+        written: list[Path] = _added("export")(self, Path(folder), kinds, cells=cells, labels=named, sort=sort, **look)
         return written
 
     def check_whole(self) -> None:
@@ -281,6 +282,10 @@ class Result:
             )
 
     @cached_property
+    def _titled(self) -> dict[str, Cell]:
+        return {cell.title: cell for cell in self.cells}
+
+    @cached_property
     def _summaries(self) -> dict[str, Summary]:
         return {name: summarize_cell(cell, self._store) for name, cell in self._cells.items()}
 
@@ -294,8 +299,8 @@ class Result:
         }
 
     def _cell(self, name: str) -> Cell:
-        if name in self._cells:
-            return self._cells[name]
+        if (cell := self._cells.get(name) or self._titled.get(name)) is not None:
+            return cell
         raise SpecError(unknown("cell", name, list(self._cells), "`names`"))
 
 

@@ -40,6 +40,7 @@ def verify(
     nothing differs, and the first line lists what was not compared.
     """
     with failures(debug):
+        from bandana.audits.names import with_titles
         from bandana.flows.annexes.compliance.evidence.standalone import conclude, exit_code, head
         from bandana.flows.annexes.compliance.verify import Request, check, for_machines, render
         from bandana.flows.running import child
@@ -50,8 +51,9 @@ def verify(
             typer.echo(json.dumps(for_machines(evidence, answer), indent=1))
         else:
             words = [answer.again.words] if answer.again and answer.again.words else []
-            echo(conclude(evidence, answer.verification), *head(answer.verification), *answer.notes, *words)
-            console(WIDTH).print(render(answer.verification))
+            lines = [conclude(evidence, answer.verification), *head(answer.verification), *answer.notes, *words]
+            echo(*with_titles(lines, answer.titles))
+            console(WIDTH).print(render(answer))
         if code := exit_code(answer.verification):
             raise typer.Exit(code)
 

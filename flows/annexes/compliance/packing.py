@@ -10,6 +10,7 @@ from string import Template
 
 from bandana.audits.documents.report import Report
 from bandana.audits.evidence import UnusableEvidence
+from bandana.audits.names import titles_of, with_titles
 from bandana.audits.reporting.document import kind_of
 from bandana.flows.annexes.compliance import evidence
 from bandana.flows.annexes.compliance.evidence import one_file
@@ -92,7 +93,7 @@ def _files(report: Path, document: Report) -> dict[str, bytes]:
 def readme(document: Report) -> bytes:
     """The page for a reviewer that a bundle opens with: the answer, how to check it, and what signing proves."""
     text = Template((files_of(evidence) / "bundle-readme.md").read_text(encoding="utf-8"))
-    kind = kind_of(document)
+    kind, document = kind_of(document), with_titles(document, titles_of(document))
     words = {"title": document["title"], "answer": kind.headline(document)[1], "detail": kind.detail(document)}
     return text.substitute({name: " ".join(part.split()) for name, part in words.items()}).encode()
 

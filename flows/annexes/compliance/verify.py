@@ -7,9 +7,9 @@ quotes, only what the catalog holds is used.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from rich.table import Table
 from bandana.audits.contents import numbers_sha256
 from bandana.audits.documents.report import Report
 from bandana.audits.evidence import UnusableEvidence, read
+from bandana.audits.names import titled, titles_of, with_titles
 from bandana.audits.outcome import Outcome
 from bandana.audits.reporting import origin, validate
 from bandana.audits.reporting.document import REPORT
@@ -82,11 +83,13 @@ class Answer:
       verification: all lines.
       again: what was run again; None where nothing was.
       notes: how the evidence came to be.
+      titles: label of each audit -> its title.
     """
 
     verification: Verification
     again: Replayed | None = None
     notes: tuple[str, ...] = ()
+    titles: Mapping[str, str] = field(default_factory=dict)
 
 
 def check(request: Request) -> Answer:
@@ -137,7 +140,8 @@ def _check_lone_evidence(request: Request) -> Answer:
     elif path.parent.name == "evidence" and (beside := path.parent.parent / SPEC_FILES[0]).is_file():
         experiment = _strangers(beside.read_text(encoding="utf-8"))
     verification, again = _run_again(request, _check_evidence(path), [outcome], experiment)
-    return Answer(verification, again, tuple(told(path)))
+    name = outcome.subject.get("name", "")
+    return Answer(verification, again, tuple(told(path)), {name: titled(name, outcome.claim.statement)})
 
 
 def _check_report(request: Request, path: Path, kind: str, bundle: Bundle | None) -> Answer:
@@ -162,7 +166,7 @@ def _check_report(request: Request, path: Path, kind: str, bundle: Bundle | None
     again = None
     if outcomes and not verification.is_refused:
         verification, again = _run_again(request, verification, outcomes, experiment)
-    return Answer(verification, again)
+    return Answer(verification, again, titles=titles_of(document))
 
 
 def _strangers(text: str) -> Quoted | str:
@@ -294,11 +298,12 @@ def _rendered(document: Report, kind: str) -> bytes | str:
         return f"not compared: {error.name} is not installed"
 
 
-def render(verification: Verification) -> Table:
+def render(answer: Answer) -> Table:
     """The table of all lines."""
     table = Table("what", "stated", "recomputed", "ok")
-    for line in verification.lines:
-        cells = (shortened(printable(str(words)), 200) for words in (line.what, line.stated, line.recomputed))
+    for line in answer.verification.lines:
+        words = with_titles([str(each) for each in (line.what, line.stated, line.recomputed)], answer.titles)
+        cells = (shortened(printable(each), 200) for each in words)
         table.add_row(*cells, {True: "yes", False: "NO", None: "-"}[line.is_ok])
     return table
 

@@ -206,7 +206,7 @@ def _problem(
         "lower_bounds": _lower_bounds([*measures.values()]),
         "best": best,
         "agreement": agreements(rows, best),
-        "missing": [*(cell.name for cell in cells if cell.name not in played), *(f"{name}, tuned" for name in missing)],
+        "missing": [*(cell.title for cell in cells if cell.name not in played), *(f"{name}, tuned" for name in missing)],
         "left_out": _left_out(problem, cells),
     }
 

@@ -39,11 +39,11 @@ def place_of(folder: DataFolder) -> Path:
 
 def lines(document: Leaderboard) -> list[str]:
     """The best private row of each problem and trust model at each level, a line a problem and trust model."""
-    from bandana.flows.annexes.leaderboard.page import agreement, contests_of
+    from bandana.flows.annexes.leaderboard.page import agreement, contests_of, named
 
     head = "Best by mean regret, or by what stands behind a problem's name"
     lines = [f"{head}; {document['title']}, {document['suite']}; +k: of k more none is shown to be worse:"]
-    for problem in document["problems"]:
+    for problem in named(document)["problems"]:
         name = problem["name"] + _MEASURES[problem["measure"]]
         for trust in dict.fromkeys(best["privacy_model"] for best in problem["best"]):
             own = contests_of(problem, trust, None, "defaults").values()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bandana.audits.documents.benchmark import StoppedTests
 from bandana.audits.documents.fields import present
+from bandana.audits.names import titles_of, with_titles
 from bandana.audits.reporting import origin
 from bandana.audits.reporting.blocks import (
     Block,
@@ -130,6 +131,7 @@ def sections(document: Leaderboard) -> list[Section]:
     Args:
       document: a valid leaderboard.
     """
+    document = named(document)
     parts = [("best", "Best at each level of privacy", _best(document))]
     if any(best["column"] == "tuned" for problem in document["problems"] for best in problem["best"]):
         parts.append(("tuned", "Best with tuned exploration", _tuned(document)))
@@ -144,6 +146,11 @@ def sections(document: Leaderboard) -> list[Section]:
         ("reproduce", "How to repeat it", _repeat(document)),
     ]
     return [{"id": key, "part": "page", "title": title, "blocks": blocks} for key, title, blocks in parts]
+
+
+def named(document: Leaderboard) -> Leaderboard:
+    """The document with the guarantee in each row's label: what a level means may differ from problem to problem."""
+    return {**document, "problems": [with_titles(problem, titles_of(problem)) for problem in document["problems"]]}
 
 
 def _together(audits: AllAudits) -> list[Block]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
 from bandana.flows.commands.failures import failures
-from bandana.flows.commands.options import Data, Debug
+from bandana.flows.commands.options import Data, Debug, option
 
 
 def export(
@@ -21,6 +22,11 @@ def export(
     figure: Annotated[bool, typer.Option("--figure", help="Regret of all cells in one figure: PDF, PGF and SVG.")] = False,
     scale: Annotated[Literal["linear", "log"], typer.Option(help="Axes of the figure.")] = "linear",
     width: Annotated[float, typer.Option(help="Width of the figure, in inches.")] = 3.4,
+    cells: Annotated[list[str] | None, option("A cell to write; repeatable, in this order. All if left out.")] = None,
+    labels: Annotated[list[str] | None, option("CELL=NAME: what tables and figure call a cell; repeatable.")] = None,
+    sort: Annotated[
+        str | None, option("Column of cells.csv that orders cells, such as regret; -regret: largest first.")
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option(help="Folder to write to; the default is `export` in the suite's folder.", show_default=False),
@@ -38,5 +44,21 @@ def export(
         name = load_spec(Path(suite)).name if Path(suite).suffix in (".yaml", ".yml") else suite
         result = load(name, data=data)
         folder = out or result.folder.suite(name) / "export"
-        for path in result.export(folder, *kinds, scale=scale, width=width):
+        known = [each for cell in result.cells for each in (cell.name, cell.title)]
+        named = dict(_label(text, known) for text in labels or ())
+        for path in result.export(folder, *kinds, cells=cells, labels=named, sort=sort, scale=scale, width=width):
             typer.echo(str(path))
+
+
+def _label(text: str, known: Sequence[str]) -> tuple[str, str]:
+    """The cell and its label; either may hold a =.
+
+    Raises:
+      SpecError: there is no =.
+    """
+    from bandana.flows.texts.mistakes import SpecError
+
+    if "=" not in text:
+        raise SpecError(f"--labels: must be CELL=NAME, got {text!r}")
+    cell = max((name for name in known if text.startswith(f"{name}=")), key=len, default=text.rpartition("=")[0])
+    return cell, text[len(cell) + 1 :]

@@ -26,7 +26,7 @@ def export(
     kinds: Sequence[str],
     *,
     cells: Sequence[str] | None,
-    labels: Mapping[str, str] | None,
+    labels: Mapping[str, str],
     sort: str | None,
     **look: Any,
 ) -> list[Path]:
@@ -42,15 +42,14 @@ def export(
         raise SpecError(f"export: must be among {', '.join(KINDS)}, got {wrong[0]!r}")
     if "parquet" in kinds and find_spec("pyarrow") is None:
         raise SpecError("export: parquet needs one more package: pip install pyarrow")
-    result.frame(cells=list(labels or {}))  # refuses a label of no cell
     first, written = result.frame(cells=cells, sort=sort), list[Path]()
     names = list(first["cell"])
     tables = {"cells": first, "curves": result.curves(), "comparisons": result.comparisons()}
-    tables = {name: _chosen(frame, names, labels or {}) for name, frame in tables.items()}
+    tables = {name: _chosen(frame, names, labels) for name, frame in tables.items()}
     if "csv" in kinds:
         written += [_write(folder / f"{name}.csv", tables[name].to_csv(index=False).encode()) for name in tables]
     if "parquet" in kinds:
-        replicates = _chosen(result.curves(replicates=True), names, labels or {})
+        replicates = _chosen(result.curves(replicates=True), names, labels)
         for name, frame in {**tables, "replicates": replicates}.items():
             typed, buffer = frame.copy(), io.BytesIO()
             for column in typed.columns:  # one type each: those that hold text beside something else become text
@@ -63,7 +62,9 @@ def export(
         unit = {cell.environment.unit for cell in result.cells}
         heading = f"{spec.title or spec.name}: regret after {spec.horizon:,} {' or '.join(sorted(unit))}, "
         heading += f"{spec.replications} replication{'s' if spec.replications > 1 else ''}, seed {spec.seed}."
-        written.append(_write(folder / "table.tex", table(tables["cells"], " ".join(heading.split())).encode()))
+        titles = {cell.name: cell.title for cell in result.cells} | dict(labels)
+        shown = tables["cells"].assign(cell_label=tables["cells"]["cell"].map(titles))
+        written.append(_write(folder / "table.tex", table(shown, " ".join(heading.split())).encode()))
     if "figure" in kinds:
         for ending in _FIGURES:
             written.append(folder / f"regret.{ending}")

@@ -76,7 +76,7 @@ def plot(
     path: str | Path | None,
     *,
     cells: Sequence[str] | None,
-    labels: Mapping[str, str] | None,
+    labels: Mapping[str, str],
     sort: str | None,
     ax: Axes | None,
     lower_bound: bool,
@@ -98,7 +98,7 @@ def plot(
     for name, size in (("width", width), ("height", height)):
         if not 0 < size < math.inf:
             raise SpecError(f"{name}: must be positive, in inches, got {size!r}")
-    panels = _chosen(result, cells, labels or {}, sort, lower_bound, x, band)
+    panels = _chosen(result, cells, labels, sort, lower_bound, x, band)
     if ax is not None and len(panels) > 1:
         raise SpecError(f"ax: has room for one environment, got {', '.join(panels)}; name cells of one of them")
     with drawing.style(drawing.COLUMN):
@@ -129,7 +129,6 @@ def _chosen(
 ) -> dict[str, list[_Line]]:
     """Environment's label -> lines of its panel."""
     table = result.frame(cells=cells, sort=sort).set_index("cell")
-    result.frame(cells=list(labels))  # refuses a label of no cell
     every = {cell.name: cell for cell in result.cells}
     shown = [every[name] for name in table.index if every[name].environment.shows("regret")]
     if not shown:
@@ -218,7 +217,8 @@ def _lines(
     """
     short = {cell.name: cell.name.removesuffix(f" on {cell.environment.label}") for cell in cells}
     twins = {cell.name: twin for cell in cells if cell.is_private and (twin := twin_of(cell, cells)) is not None}
-    names = {**short, **{twin.name: _NOISELESS for twin in twins.values()}, **labels}
+    titles = {cell.name: cell.title.removesuffix(f" on {cell.environment.label}") for cell in cells}
+    names = {**titles, **{twin.name: _NOISELESS for twin in twins.values()}, **labels}
     if not len(levels):
         return [_Line(cell, names[cell.name], curves[cell.name]) for cell in cells]
 

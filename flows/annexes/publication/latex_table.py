@@ -44,7 +44,7 @@ def table(frame: pd.DataFrame, heading: str) -> str:
         if frame.environment.nunique() > 1:
             lines += [rf"\multicolumn{{{len(columns)}}}{{l}}{{\emph{{{escaped(str(environment))}}}}}{_END}"]
         for row in group.to_dict("records"):
-            name = escaped(row.get("cell_label") or str(row["cell"]).removesuffix(f" on {environment}"))
+            name = escaped(str(row.get("cell_label") or row["cell"]).removesuffix(f" on {environment}"))
             name = f"{{{name}}}" if name[:1] in ("[", "*") else name  # the end of the row above would take it for an option
             regret = _regret(row["regret"], row["regret_low"], row["regret_high"], has_interval)
             if isinstance(caution := row.get("caution"), str):

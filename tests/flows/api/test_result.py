@@ -10,6 +10,7 @@ import bandana
 from bandana.audits.reporting.intervals import mean_interval, paired_interval
 
 PRIVATE, TWIN = "adar-ucb tight eps=1", "adar-ucb tight eps=1 without noise"
+TITLE = "adar-ucb tight rdp(2, 1)"
 
 
 def test_a_row_for_each_cell(result):
@@ -34,9 +35,9 @@ def test_a_row_for_each_cell(result):
 def test_a_notebook_shows_regret_and_privacy_of_each_cell(result):
     rows = [re.findall("<td>(.*?)</td>", row) for row in result._repr_html_().split("<tr>")[1:]]
     frame = result.frame()
-    assert [row[0] for row in rows] == result.names
+    assert [row[0] for row in rows] == [cell.title for cell in result.cells]
     assert [row[1] for row in rows] == [f"{regret:.4g}" for regret in frame.regret]
-    assert [row[0] for row in rows if str(frame.verdict[1]) in row] == [PRIVATE]
+    assert [row[0] for row in rows if str(frame.verdict[1]) in row] == [TITLE]
 
 
 def test_curves_are_the_means_of_their_replicates(result):
@@ -94,6 +95,14 @@ def test_a_frame_of_some_cells_in_an_order(result):
     assert list(ordered.regret) == sorted(result.frame().regret, reverse=True)
     with pytest.raises(bandana.SpecError, match="unknown column 'regrets'; did you mean 'regret'"):
         result.frame(sort="regrets")
+
+
+def test_a_cell_is_known_by_its_title_too(result):
+    assert list(result.frame(cells=["ucb", TITLE]).cell) == ["ucb", PRIVATE]
+    assert result.compare(TITLE, "ucb") == result.compare(PRIVATE, "ucb")
+    (axes,) = result.plot(cells=["ucb", TITLE], labels={TITLE: "mine"}).axes
+    assert axes.get_legend_handles_labels()[1] == ["ucb", "mine"]
+    assert result.plot(cells=[PRIVATE]).axes[0].get_legend_handles_labels()[1] == [TITLE]
 
 
 def test_an_unknown_cell_is_answered_with_the_known_ones(result):

@@ -60,7 +60,7 @@ def test_the_latex_table_has_the_numbers_of_the_frame(result, tmp_path):
     assert [text.count(rule) for rule in (r"\toprule", r"\midrule", r"\bottomrule")] == [1, 1, 1]
     head, *body = rows(text)[1:]
     assert head == ["Algorithm", "Regret", r"95\,\% interval", "claimed", "accounted", "measured", "Audit"]
-    assert [row[0] for row in body] == result.names
+    assert [row[0] for row in body] == [cell.title for cell in result.cells]
     assert all(len(row) == len(head) for row in body)
     for row, (_, cell) in zip(body, result.frame().iterrows(), strict=True):
         shown = float(row[1].strip("$").replace("{,}", ""))
@@ -117,11 +117,32 @@ def test_cells_labels_and_order_hold_in_all_files(result, tmp_path):
     assert "other_label" in frames["comparisons"]
     assert set(pd.read_parquet(tmp_path / "replicates.parquet").cell) == set(chosen)
     names = [row[0] for row in rows((tmp_path / "table.tex").read_text())[2:]]
-    assert names == ["greedy", "UCB 100", "adar-ucb tight eps=1"]
+    assert names == ["greedy", "UCB 100", "adar-ucb tight rdp(2, 1)"]
     result.export(tmp_path, "csv", sort="-regret")
     assert list(pd.read_csv(tmp_path / "cells.csv").regret) == sorted(result.frame().regret, reverse=True)
     with pytest.raises(bandana.SpecError, match="unknown cell 'ucbb'; did you mean 'ucb'"):
         result.export(tmp_path, "latex", labels={"ucbb": "UCB"})
+
+
+def test_the_command_takes_cells_labels_and_order_as_python_does(result, tmp_path):
+    where = ("small", "--csv", "--latex", "--data", result.folder.root, "--out", tmp_path / "typed")
+    cells = ("--cells", "greedy", "--cells", "adar-ucb tight rdp(2, 1)", "--cells", "ucb")
+    labels = {"ucb": "UCB (x = 1)", "adar-ucb tight eps=1": "mine"}
+    typed = [word for name, label in labels.items() for word in ("--labels", f"{name}={label}")]
+    done = export(*where, *cells, *typed, "--sort", "-regret")
+    assert done.exit_code == 0, done.output
+    result.export(tmp_path, "csv", "latex", cells=["greedy", "adar-ucb tight eps=1", "ucb"], labels=labels, sort="-regret")
+    for name in [*FILES["csv"], *FILES["latex"]]:
+        assert (tmp_path / "typed" / name).read_bytes() == (tmp_path / name).read_bytes()
+    for words, message in (
+        (("--cells", "ucbb"), "unknown cell 'ucbb'; did you mean 'ucb'"),
+        (("--labels", "ucbb=UCB"), "unknown cell 'ucbb'; did you mean 'ucb'"),
+        (("--labels", "ucb"), "--labels: must be CELL=NAME, got 'ucb'"),
+        (("--sort", "regrets"), "unknown column 'regrets'; did you mean 'regret'"),
+    ):
+        wrong = export(*where, *words)
+        assert wrong.exit_code == 2
+        assert message in wrong.output
 
 
 def test_a_suite_that_is_not_finished_is_refused(result, tmp_path):

@@ -55,7 +55,7 @@ def test_linear_axes_show_every_listed_algorithm_whole(result):
     assert axes.get_ylim()[1] >= frame[frame.role == "algorithm"].regret_high.max()
     (axes,) = result.plot(scale="log", cells=["ucb", PRIVATE], labels={"ucb": "not private"}).axes
     assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
-    assert [text.get_text() for text in axes.figure.legends[0].get_texts()] == ["not private", PRIVATE]
+    assert [text.get_text() for text in axes.figure.legends[0].get_texts()] == ["not private", "adar-ucb tight rdp(2, 1)"]
 
 
 def test_a_panel_for_each_environment(tmp_path):
