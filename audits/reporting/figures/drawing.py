@@ -251,11 +251,16 @@ def close_rows(axes: Axes, low: float, high: float) -> None:
     axes.grid(False, axis="y")
 
 
-def legend_above(axes: Axes, lines: Sequence[Mapping[str, Any]], columns: int | None = None) -> None:
-    """Draws a legend above the axes, in one row unless a number of columns is given; a line is its style and label."""
+def legend_above(
+    axes: Axes, lines: Sequence[Mapping[str, Any]], columns: int | None = None, *, is_below: bool = False
+) -> None:
+    """Draws a legend above the axes or below, in one row unless a number of columns is given; a line is style and label."""
     handles = [axes.plot([], [], **line)[0] for line in lines]
     spacing = {"columnspacing": 1.0, "handlelength": 1.7, "handletextpad": 0.6}
-    axes.legend(handles=handles, loc="lower left", bbox_to_anchor=(-0.01, 1.0), ncols=columns or len(handles), **spacing)
+    if is_below:
+        axes.figure.legend(handles=handles, loc="outside lower left", ncols=columns or len(handles), **spacing)
+    else:
+        axes.legend(handles=handles, loc="lower left", bbox_to_anchor=(-0.01, 1.0), ncols=columns or len(handles), **spacing)
 
 
 def label_ends(axes: Axes, x: float, ends: list[tuple[float, str, str]]) -> None:

@@ -215,7 +215,7 @@ def frontier(
     is_log = low > 0 and high > 20 * low
 
     def draw(axes: Axes) -> None:
-        ends = []
+        named: list[dict[str, Any]] = []
         axes.set_xscale("log")
         for twin in twins:
             final = final_of(twin)
@@ -223,8 +223,9 @@ def frontier(
             is_reference = twin["role"] != "algorithm"
             color, ending = (drawing.INK, "") if is_reference else (drawing.TWIN, ", not private")
             dash = drawing.DOTTED if is_reference else drawing.LONG_DASHED
-            axes.axhline(final.mean, color=color, linewidth=1.2, linestyle=dash)
-            ends.append((final.mean, drawing.short(f"{twin['algorithm']}{ending}", 30), color))
+            line: dict[str, Any] = {"color": color, "linewidth": 1.2, "linestyle": dash}
+            axes.axhline(final.mean, **line)
+            named.append({**line, "label": drawing.short(f"{twin['algorithm']}{ending}", 44)})
         for index, (name, cells) in enumerate(families.items()):
             color = drawing.FAMILIES[index % len(drawing.FAMILIES)]
             finals = [final_of(cell) for cell in cells]
@@ -237,7 +238,7 @@ def frontier(
             silent = [(epsilon, final_of(noiseless[label]).mean) for epsilon, label in labeled if label in noiseless]
             thin: dict[str, Any] = {"linewidth": 0.9, "linestyle": drawing.DASH_DOTTED}
             axes.plot([e for e, _ in silent], [m for _, m in silent], color=color, **thin)
-            ends.append((finals[-1].mean, drawing.short(name, 30), color))
+            named.append({"color": color, "label": drawing.short(name, 44)})
         marked = sorted({float(present(epsilons[cell["label"]][0])) for cells in families.values() for cell in cells})
         levels = sorted(value for three in epsilons.values() for value in three if value)
         drawing.limit_levels(axes, levels, 1.25, marked)
@@ -246,9 +247,11 @@ def frontier(
         ends_of_axis = (low / 1.3, high * 1.3) if is_log else (min(0.0, low), high * 1.08 if high > 0 else 1.0)
         drawing.limit_regret(axes, *ends_of_axis, is_log=is_log)
         drawing.legend_above(axes, [{**drawing.mark_of(role, drawing.INK), "label": role} for role in drawing.ROLES])
-        drawing.label_ends(axes, axes.get_xlim()[1], ends)
+        drawing.legend_above(axes, named, columns, is_below=True)
 
-    return drawing.svg_of(draw, 6.0, 2.5)
+    names = [*families, *(f"{twin['algorithm']}, not private" for twin in twins)]
+    columns = 2 if max(map(len, names)) <= 22 else 1  # side by side as far as there is room
+    return drawing.svg_of(draw, 4.4, 2.6 + 0.17 * -(-len(names) // columns))
 
 
 def _draw_others(axes: Axes, three: Sequence[float | None], height: float, color: str) -> None:

@@ -167,8 +167,8 @@ def _picture(document: Report, numbers: Mapping[str, list[float | None]]) -> lis
         return [
             figure_block(
                 "regret against privacy",
-                "What privacy costs: final regret against the ε that was claimed, accounted and, at least, measured. Left "
-                "is more private, low is better. Bars: intervals of the mean.",
+                "What privacy costs: final regret against ε as claimed, accounted and measured (a lower bound). Left is "
+                "more private, low is better. Bars: intervals of the mean.",
                 [panel for _, panel in drawn],
                 titles=[label if len(panels) > 1 else "" for label, _ in drawn],
                 size="medium" if len(drawn) == 1 else "large",
