@@ -36,9 +36,9 @@ _FIGURE_ROWS = 12
 _DIGITS = 16
 
 _GLOSSARY = {
-    "new, gone": "Only in the second run; only in the first run.",
-    "changed, same": "In both runs under the same label; some number or setting differs, or none. Numbers that agree to "
-    "nine digits count as the same.",
+    "new, gone": "New: only in the second run. Gone: only in the first run.",
+    "changed, same": "In both runs. Changed: some number or setting differs. Same: none does; numbers that agree to nine "
+    "digits count as the same.",
     "Measured": "A lower bound from random replays: two of them may differ although the code is the same. Below the claim, "
     "a smaller bound does not indicate more privacy, nor a larger one less.",
     "Resolved": "The 95 % interval of the difference of final regret does not contain 0. It assumes that the runs are "
@@ -236,8 +236,8 @@ def _evidence(document: Comparison) -> list[Block]:
         for file in evidence["files"]
     ]
     caption = (
-        "Files that differ. Results are named by the content that they were computed from: a file in one run only was "
-        "computed from other settings or by other code; a file in both with different hashes was computed twice with "
+        "Files that differ. Results are named by the content that they were computed from. A file in one run only was "
+        "computed from other settings or by other code. A file in both with different hashes was computed twice, with "
         "different results. The hashes omit who computed a file and when. The JSON file of this report has all digits."
     )
     columns = ["File", "SHA-256 before, begins", "SHA-256 after, begins"]

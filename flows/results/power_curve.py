@@ -38,7 +38,7 @@ def power_curve(entry: AuditEntry | Audit) -> PowerCurve | None:
                           n_trials=_TRIALS)  # fmt: skip
     text = (
         f"Power curves are estimates from {_TRIALS} simulated audits of the mechanism that such claims are made for, at the "
-        "budget where the faults were planted; their standard error is at most 8 percentage points, and they "
+        "budget where the faults were planted. Their standard error is at most 8 percentage points, and they "
         "understate rather than overstate shares below 95 %."
     )
     return {"quantity": bound["quantity"], "factors": factors, "caught": caught, "text": text}

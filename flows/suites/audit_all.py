@@ -117,7 +117,7 @@ def audit_all_flow(labels: list[str], effort: Effort, data: str) -> JsonObject |
     return conclude(Findings(SUITE, entries, rows, notes, shown), {"audits": audits, "gate": held, "files": shown})
 
 
-@task(name="gate", cache_policy=NO_CACHE, persist_result=False)
+@task(name="gate", task_run_name="gate", cache_policy=NO_CACHE, persist_result=False)
 def _gate(labels: list[str], effort: Effort, folder: DataFolder) -> gate.Outcome | None:
     """Holds the audits against the baseline; None where there is none."""
     place, store = baseline.place_in(folder, SUITE), Store(folder.results)

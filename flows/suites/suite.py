@@ -25,7 +25,7 @@ STEPS = ("benchmark", "audit", "gate", "report")
 """Steps of the core; annexes add others."""
 
 
-@task(name="gate", cache_policy=NO_CACHE, persist_result=False)
+@task(name="gate", task_run_name="gate", cache_policy=NO_CACHE, persist_result=False)
 def _gate(plan: Plan, spec_text: str, data: str) -> Outcome:
     """Holds what is in the store against the baseline."""
     folder, spec = DataFolder(Path(data)), plan.spec

@@ -39,9 +39,9 @@ def deterministic(document: Report) -> list[Block]:
     blocks: list[Block] = [
         paragraph(
             "Deterministic audit: a run on one data set is recorded, and repeated on a neighbor with the same noisy "
-            "outputs. Every release must then come at the same time; its exact value must stay the same if the replaced "
-            "record lies outside the declared span, and change by at most the sensitivity if inside; and the charges of "
-            "one record must not exceed the claim. This test has no sampling error: one counterexample refutes the code. "
+            "outputs. Every release must then come at the same time. Its exact value must stay the same if the replaced "
+            "record lies outside the declared span, and change by at most the sensitivity if inside. The charges of one "
+            "record must not exceed the claim. This test has no sampling error: one counterexample refutes the code. "
             "Every record changes in turn, among many values and contexts; the search over data sets is not exhaustive."
         ),
         paragraph(

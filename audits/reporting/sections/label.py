@@ -227,7 +227,7 @@ def _booked(book: BookSummary) -> str:
 def _composed(cells: list[BenchmarkCell], environment: str, *, is_public: bool) -> str:
     here = [cell for cell in cells if cell["environment"] == environment]
     n_runs, delta = sum(cell["replications"] for cell in here), present(here[0]["promise"])["delta"]
-    whose = f"The data of {environment} are public; on private data the" if is_public else f"On {environment}, the"
+    whose = f"The data of {environment} are public. On private data the" if is_public else f"On {environment}, the"
     runs = f"{whose} {number(n_runs)} private runs of this report {'would ' if is_public else ''}compose to"
     mu = composed(here)
     if mu is None:

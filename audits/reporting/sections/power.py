@@ -47,10 +47,10 @@ def power(document: Report) -> list[Block]:
     if any(audit["measurement"]["test_budget"] is not None for audit in audits):
         blocks.append(
             paragraph(
-                "Test budget: the noise scale is proportional to 1/µ (to 1/ε for pure privacy), so a fault in the noise, "
+                "Test budget: the noise scale is proportional to 1/µ (to 1/ε for pure privacy). So a fault in the noise, "
                 "the sensitivity or the charge has the same factor at every budget. At a very small or large budget that "
-                "factor disappears in the sampling error; so the same code is audited again with noise for a budget of "
-                "about 1, and the faults are planted there."
+                "factor disappears in the sampling error. The same code is therefore audited again with noise for a budget "
+                "of about 1, and the faults are planted there."
             )
         )
     blocks += _power_curves(audits)

@@ -25,8 +25,8 @@ STRONG_EXPECTED, MODERATE_EXPECTED = 0.1, 1.0
 SOURCES = (
     "Thresholds: ε at most 1 is strong and above 10 is weak (Ponomareva et al. 2023, How to DP-fy ML, section 5.2). δ must "
     "be below 1/n for n people (Dwork and Roth 2014, section 2.3): at δ = 1/n the promise allows that one person's whole "
-    "record is published; for a strong promise n × δ must be at most 0.1. The public draft of NIST SP 800-226 (2023) "
-    "reports a consensus that ε of at most 1 protects well in practice in most cases, and prefers Rényi, zero-concentrated "
+    "record is published. For a strong promise n × δ must be at most 0.1. The public draft of NIST SP 800-226 (2023) "
+    "reports a consensus that ε of at most 1 protects well in practice in most cases. It prefers Rényi, zero-concentrated "
     "or Gaussian parameters to (ε, δ). ε means nothing without its unit of privacy, and neither do these words."
 )
 """Where the thresholds come from."""

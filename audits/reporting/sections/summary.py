@@ -24,12 +24,12 @@ from bandana.audits.reporting.sections.power import factor_of, fault_matrix
 from bandana.audits.reporting.sections.strength import HELD
 
 _GLOSSARY = {
-    "µ (mu)": "The same promise as ε and δ in one number (Gaussian differential privacy): distinguishing two data sets that "
-    "differ in one record is as hard as distinguishing N(0, 1) from N(µ, 1). Smaller is more private.",
+    "µ (mu)": "The same promise as ε and δ in one number (Gaussian differential privacy). To tell two data sets apart that "
+    "differ in one record is as hard as to tell N(0, 1) from N(µ, 1). Smaller is more private.",
     "Main quantity": "The main quantity of a claim, in its own definition: µ, ε (without a δ: pure privacy), D for a Rényi "
     "divergence, or ρ for zero-concentrated privacy.",
     "Smallest detectable fault": "The power of the audit. With 95 % probability it would have caught a true value this many "
-    "times the claimed one; for µ and for pure ε this means noise that is too small by this factor.",
+    "times the claimed one. For µ and for pure ε this means noise that is too small by this factor.",
     "Planted fault": "A deliberately broken copy of the algorithm. An audit that misses it has too little power for a PASS.",
 }
 """Terms of the appendix, each with its meaning; those of the first screen stand there."""

@@ -162,8 +162,8 @@ def about_least(cells: Sequence[BenchmarkCell]) -> str:
         return "No lower bound on the regret is known here: none holds for rows that are fixed."
     without = f" {NONE}: none is known." if any(cell["lower_bound"] is None for cell in own) else ""
     return (
-        f"{TIMES_LEAST}: final regret divided by what any algorithm with the same claim must lose, the leading "
-        f"term on this problem as rounds grow, or on the worst problem of its size; the appendix names each bound.{without}"
+        f"{TIMES_LEAST}: final regret divided by what any algorithm with the same claim must lose. That is the leading "
+        f"term on this problem as rounds grow, or on the worst problem of its size. The appendix names each bound.{without}"
     )
 
 

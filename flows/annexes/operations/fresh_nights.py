@@ -93,7 +93,7 @@ def add_night(cells: Sequence[Cell], folder: DataFolder, night: str) -> list[Jso
     ]
 
 
-@task(name="fresh-night", task_run_name="{label}", cache_policy=NO_CACHE, persist_result=False)
+@task(name="fresh-night", task_run_name="tonight: {label}", cache_policy=NO_CACHE, persist_result=False)
 def _replay_night(cell: Cell, folder: DataFolder, night: str, level: float, label: str) -> Accumulated | None:
     return accumulate(cell, folder, night, level)
 

@@ -22,6 +22,7 @@ from bandana.flows.results import baseline
 from bandana.flows.results.baseline import Baseline
 from bandana.flows.suites.alarms import AlarmRaised, slug
 from bandana.flows.texts.json_text import JsonObject
+from bandana.flows.tracking.experiments import NIGHTS
 
 SHOWN = 7
 """Nights with a bar: more do not fit into a table of Prefect's at 1280 pixels."""
@@ -92,7 +93,7 @@ def close(plan: Plan, text: str, folder: DataFolder, ended: JsonObject | State[A
         facts = {name: value for name, value in asdict(tonight).items() if name != "time"}
         facts[FRESH] = [row | {"log10_evidence": row["log10_evidence"][-1:]} for row in facts[FRESH]]
         Journal(_place(folder, spec.name)).write(_NIGHT, **facts)
-        links = {"runs in MLflow": f"bandana ui --data {json.dumps(str(folder.root))}"}
+        links = {f"runs in MLflow, experiment {spec.name}{NIGHTS}": f"bandana ui --data {json.dumps(str(folder.root))}"}
         if (report := folder.suite(spec.name) / "report.html").exists():
             served = f"http://127.0.0.1:5000/reports/{spec.name}/report.html"
             links |= {"report, while that command serves it": served, "its file": str(report)}
@@ -128,10 +129,10 @@ def page(suite: str, nights: Sequence[Night], links: Mapping[str, str]) -> str:
                 rows[-1] += [change, sparkline([night.numbers.get(label, {}).get(name) for night in shown])]
     if rows:
         lines += _table(["cell", "quantity", "value:", *(["change:", period] if before else [])], rows)
-        about = "Bars run from the least to the greatest value of these nights; a dot is a night without it."
-        lines += [about, ""] if before else []
+        about = " Bars run from the least to the greatest value of these nights; a dot is a night without it."
+        lines += [f"Tightness is what the audit measured, divided by the claim.{about if before else ''}", ""]
     lines += _all_nights(tonight.fresh)
-    lines += [f"- {what}: `{where}`" for what, where in links.items()]
+    lines += [f"- {what}: {f'<{where}>' if where.startswith('http') else f'`{where}`'}" for what, where in links.items()]
     return "\n".join(lines) + "\n"
 
 
@@ -170,7 +171,7 @@ def _all_nights(rows: Sequence[JsonObject]) -> list[str]:
 
 def _short(quantity: str) -> str:
     """The name of a quantity in symbols."""
-    return quantity.replace("epsilon at delta", "ε at δ").replace("mu", "µ")
+    return quantity.replace("epsilon", "ε").replace("at delta", "at δ").replace("mu", "µ")
 
 
 def _odds(log10: float) -> str:
