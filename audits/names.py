@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 _SOURCES = ("spec", "spec_diff", "commands")
@@ -20,8 +20,7 @@ def guarantee_of(statement: str) -> str:
     >>> guarantee_of("all actions are 0.5-DP"), guarantee_of("the output is 1-GDP"), guarantee_of("no privacy")
     ('pure(0.5)', 'gdp(1)', '')
     """
-    match = _STATED.search(statement)
-    if match is None:
+    if (match := _STATED.search(statement)) is None:
         return ""
     kind = match["kind"].lower() if match["kind"] else {"DP": "pure"}.get(match["alone"], match["alone"].lower())
     return f"{kind}({match['numbers'] or match['number']})"
@@ -41,11 +40,9 @@ def titles_of(document: Any) -> dict[str, str]:
 
     >>> titles_of([{"label": "a eps=1", "claim": "1-DP"}, {"label": "a eps=1 again", "twin_of": "a eps=1"}])
     {'a eps=1': 'a pure(1)', 'a eps=1 again': 'a pure(1) again'}
-    >>> titles_of([{"label": "a eps=1", "claim": "1-DP"}, {"label": "a eps=1", "claim": "(1, 1e-05)-DP"}])
-    {}
     """
     stated: dict[str, set[str]] = {}
-    for item in (labeled := list(_labeled(document))):
+    for item in (labeled := _labeled(document)):
         if claim := item.get("promise") or item.get("claim"):
             stated.setdefault(item["label"], set()).add(claim["statement"] if isinstance(claim, dict) else claim)
     stated |= {item["label"]: stated[owner] for item in labeled if (owner := item.get("twin_of")) in stated}
@@ -53,12 +50,10 @@ def titles_of(document: Any) -> dict[str, str]:
     return titles if len(set(titles.values())) == len(titles) else {}
 
 
-def _labeled(value: Any) -> Iterator[dict[str, Any]]:
-    if isinstance(value, dict) and "label" in value:
-        yield value
-    if isinstance(value, dict | list):
-        for item in value.values() if isinstance(value, dict) else value:
-            yield from _labeled(item)
+def _labeled(value: Any) -> list[dict[str, Any]]:
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    own = [value] if isinstance(value, dict) and "label" in value else []
+    return own + [item for each in inner for item in _labeled(each)]
 
 
 def with_titles(value: Any, titles: Mapping[str, str]) -> Any:
@@ -71,8 +66,8 @@ def with_titles(value: Any, titles: Mapping[str, str]) -> Any:
         return {key: item if key in _SOURCES else with_titles(item, titles) for key, item in value.items()}
     if isinstance(value, list):
         return [with_titles(item, titles) for item in value]
-    if not isinstance(value, str) or _LEVEL.search(value) is None:
-        return value
-    for label in sorted((label for label in titles if label in value), key=len, reverse=True):
-        value = re.sub(rf"(?<![\w-]){re.escape(label)}(?=[^\w\s]*(?:\s|$))", lambda _: titles[label], value)  # noqa: B023
+    if isinstance(value, str) and _LEVEL.search(value) is not None:
+        for label in sorted(titles, key=len, reverse=True):
+            plain = titles[label].replace("\\", r"\\")
+            value = re.sub(rf"(?<![\w-]){re.escape(label)}(?=[^\w\s]*(?:\s|$))", plain, value)
     return value

@@ -1,7 +1,6 @@
 """Annexes: what the product does beside its mission; each is a folder below `annexes`, and a line here.
 
-The core imports no annex, and no annex imports another one: `python -m benchmarks.without ANNEX` removes one, with its tests
-and pages, and tests the rest.
+The core imports no annex, and no annex another one: `python -m benchmarks.without ANNEX` removes one, and tests the rest.
 """
 
 from __future__ import annotations
@@ -38,8 +37,7 @@ class Annex:
         `books`, the class of a `flows.cells.charging.BookKeeper`;
         `documents`, a `Kind` of document (`audits/reporting/kinds.py`) by its name;
         `list`, functions that return lines below `bandana list`;
-        `reports`, functions of (place of a spec, data folder) that write what `bandana report --NAME` names, and return a
-        JSON object and lines;
+        `reports`, functions of (a spec's place, data folder) that write `bandana report --NAME` and return JSON and lines;
         `audits`, functions of (subject, options, limits, how) that audit what is neither a spec nor the catalog;
         `results`, functions of (result, ...) that plot it and export it;
         `names`, what `import bandana` offers beside the core's names.

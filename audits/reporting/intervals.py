@@ -78,8 +78,7 @@ def simultaneous_intervals(differences: ArrayLike) -> tuple[FloatArray, FloatArr
       differences: (m, n_reps), paired by replication.
 
     Returns:
-      Lower ends, upper ends, and two-sided p-values of the hypotheses that a mean is 0, adjusted by `holm`, (m,) each. One
-      replication has no interval: NaN.
+      (m,) lower ends, upper ends, and two-sided p-values that a mean is 0, adjusted by `holm`; NaN for one replication.
     """
     rows = np.asarray(differences, dtype=float)
     (m, n), mean = rows.shape, rows.mean(axis=1)

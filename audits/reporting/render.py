@@ -56,14 +56,7 @@ def render_html(document: Document) -> str:
 
 
 def figures(document: Document) -> dict[str, str]:
-    """The report's figures by name, such as `regret-by-algorithm-eps-1`, each a standalone SVG.
-
-    Args:
-      document: as the schema that it names describes it.
-
-    Raises:
-      ValueError: from `validate`; the message names the JSON path, the value and the problem.
-    """
+    """Figures by name, such as `regret-by-algorithm-rdp-2-1`, each a standalone SVG; errors: see `render_html`."""
     validate(document)
     return {image["name"]: image["svg"] for image in _images(_sections(document))}
 
@@ -72,14 +65,11 @@ def render_pdf(document: Document, *, appendix: bool = False) -> bytes:
     """Renders the report as a PDF, with the content and order of the web page.
 
     Args:
-      document: as the schema that it names describes it.
+      document: as of `render_html`, which has the same errors.
       appendix: whether the PDF has the appendix too, which the web page always has.
 
     Returns:
       the PDF, with the date of its last result and Typst's own fonts: the same for the same document.
-
-    Raises:
-      ValueError: from `validate`; the message names the JSON path, the value and the problem.
     """
     validate(document)
     import typst

@@ -168,8 +168,7 @@ class Result:
 
         Args:
           mine: a cell, compared with each of `cells`.
-          cells: names of cells; without `mine` each pair of them is compared. None with `mine`: all. Only cells on one
-            environment are compared.
+          cells: names of cells; without `mine` each pair on one environment is compared. None with `mine`: all.
 
         Raises:
           SpecError: an unknown cell.
@@ -234,8 +233,7 @@ class Result:
         """Writes the suite's report, and returns its files.
 
         Args:
-          path: a file that ends in .html, .pdf or .json; or a folder for all formats of the spec, and for a report of each
-            audit.
+          path: a file that ends in .html, .pdf or .json; or a folder for all formats of the spec and each audit's report.
         """
         self.check_whole()
         return write(self._plan, assemble(self._plan, self._text, self._store), Path(path))
@@ -254,8 +252,7 @@ class Result:
         Args:
           folder: where to.
           kinds: `csv` and `parquet` (cells, curves, comparisons; Parquet also every replication), `latex` (a table with the
-            rules of `booktabs`, whose footnotes say which intervals may be too short), `figure` (PDF, PGF, SVG); none means
-            all.
+            rules of `booktabs`, and cautions as footnotes), `figure` (PDF, PGF, SVG); none means all.
           cells: names of the cells, in order; None: all.
           labels: cell's name -> its name in the LaTeX table and the figure; `cell_label` and `other_label` in other tables.
           sort: column of `frame` to sort cells by, with a minus before it for the largest first.

@@ -13,8 +13,7 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
     """Makes a command of groups one that Typer reads option by option, in the order of the groups and of their fields.
 
     Args:
-      command: each parameter is annotated with a dataclass, whose fields are annotated as Typer wants parameters to be.
-        No name occurs in two groups.
+      command: each parameter is annotated with a dataclass of fields as Typer wants them; no name occurs in two groups.
     """
     groups = get_type_hints(command)
     del groups["return"]

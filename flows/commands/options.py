@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 USER_MISTAKE, FAILURE, DIFFERS = 2, 1, 3
-"""Exit codes: the user's mistake; a failure, or a verdict that is neither PASS nor NOT REFUTED; evidence that is not what it
-states."""
+"""Exit codes: the user's mistake; a failure, or a verdict that is no PASS or NOT REFUTED; evidence that is wrong."""
 FULL = (errno.ENOSPC, errno.EDQUOT)
 WIDTH = 150
 """Columns of a table of many words where standard output is no terminal."""

@@ -27,8 +27,7 @@ SUFFIX = ".part"
 def sweep(folders: Iterable[Path]) -> list[Path]:
     """Removes, and returns, what dead processes left unfinished below the folders.
 
-    Files of a process that lives stay, and those of other machines, of which nobody here knows whether they live, until
-    they are old.
+    Files of a process that lives stay. Those of other machines, whose processes are not known here, stay until they are old.
     """
     removed = left_over(folders)
     for path in removed:

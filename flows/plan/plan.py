@@ -47,8 +47,7 @@ class Plan(BaseModel):
 
         Args:
           spec: the experiment.
-          root: the data folder, if there will be one: files are bound to their present content, as far as that needs no
-            new secret; `bound` does the rest.
+          root: the data folder, if any: files are bound to their content where that needs no new secret; see `bound`.
 
         Raises:
           SpecError: two cells are the same, the data do not fit, or an algorithm finds no features for a kernel.

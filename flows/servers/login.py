@@ -47,8 +47,7 @@ def server_settings(login: str, port: int) -> dict[str, str]:
 def keep(path: Path) -> str:
     """Reads the login from a file that only its owner can read, so that it outlives a restart.
 
-    A new one is drawn if there is none, or if the file's mode or owner let somebody else read or write it. The file's folder
-    is created where it is missing.
+    A new one is drawn if there is none, or if somebody else may read or write the file. Its folder is created where missing.
 
     Raises:
       SpecError: the file system stores no modes, so that nothing can be kept secret there.

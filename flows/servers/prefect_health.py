@@ -24,8 +24,7 @@ class ServerError(RuntimeError):
 def check_database(home: Path) -> None:
     """Refuses a damaged database of Prefect, which would only make its server fail.
 
-    It holds the history of flow runs and nothing else: results, reports and MLflow lie beside it. The whole file is read,
-    some hundred megabytes a second.
+    It holds the history of flow runs and nothing else. The whole file is read, some hundred megabytes a second.
 
     Raises:
       ServerError: it is damaged, or no SQLite file.
@@ -61,8 +60,7 @@ def damage(path: Path) -> str | None:
 def watch(ended: Callable[[str], None]) -> None:
     """Watches a server that the user named, from a thread; `ended` is called once if it is gone for half a minute.
 
-    Prefect's own clients would wait for minutes, and fill the screen. A server that never answered is left to them: what
-    they then say is one line.
+    Prefect's own clients would wait for minutes, and fill the screen. A server that never answered is left to them.
     """
     address = os.environ.get("PREFECT_API_URL", "").rstrip("/")
     if not address:

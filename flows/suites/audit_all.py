@@ -79,8 +79,7 @@ def audit_all_flow(labels: list[str], effort: Effort, data: str) -> JsonObject |
     """Audits the named subjects; finished audits are kept, and a rerun computes only what is missing.
 
     Returns:
-      `audits`: label -> entry and lines; `gate`: see `gate.told`; `files`: kind -> the report's file; or a failed state, see
-      `alarms.conclude`.
+      `audits`: label -> entry and lines; `gate`: see `gate.told`; `files`: kind -> file; or a state of `alarms.conclude`.
     """
     folder = DataFolder(Path(data))
     folder.sweep()

@@ -1,8 +1,7 @@
 """The comparison page of a suite in MLflow, as plain data: which charts, in which order, over which runs.
 
-MLflow's pages keep a saved view in an experiment tag; writing that tag from code gives every suite the same
-curated page. The format is MLflow's own and undocumented (read from version 3.17.2): a test decodes what is
-written here.
+MLflow's pages keep a saved view in an experiment tag; writing that tag from code gives every suite the same curated page.
+The format is MLflow's own and undocumented (read from version 3.17.2): a test decodes what is written here.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Links in the descriptions of experiments and runs: to the page that compares all cells, to the report, to a cell's audit.
 
-They are relative to MLflow's own pages, so they work on whatever address those are served. Text that a reader writes around
-the line of links stays.
+They are relative to MLflow's own pages, so they work on any address. Text that a reader writes around the links stays.
 """
 
 from __future__ import annotations

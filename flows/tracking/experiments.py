@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -20,21 +19,10 @@ if TYPE_CHECKING:
 CONTENT_TAG = "bandana.content"
 _PALETTE_TAG = "bandana.palette"
 _REFERENCE = "reference"
-
-
 NIGHTS = " (nights)"
 """Ending of the name of the experiment that holds what a suite's schedule ran; no suite has a space in its name."""
-_IS_NIGHT = ContextVar("is_night", default=False)
-
-
-@contextmanager
-def scheduled() -> Iterator[None]:
-    """Writes to the experiments of nights, so that they stand apart from what somebody runs by hand."""
-    before = _IS_NIGHT.set(True)
-    try:
-        yield
-    finally:
-        _IS_NIGHT.reset(before)
+IS_NIGHT = ContextVar("is_night", default=False)
+"""True while a schedule's work is written, which stands apart from what somebody runs by hand."""
 
 
 class Known(NamedTuple):
@@ -63,7 +51,7 @@ class Experiments:
         return Experiments, (self._store, self._locks)
 
     def of(self, suite: str) -> Experiment:
-        """The suite's experiment, in `scheduled` that of its nights, created where missing.
+        """The suite's experiment, while `IS_NIGHT` that of its nights, created where missing.
 
         Raises:
           ValueError: the name is empty, or holds '/' or a quote.
@@ -71,7 +59,7 @@ class Experiments:
         """
         if not suite or "/" in suite or "'" in suite:
             raise ValueError(f"suite needs a name without '/' and quotes, got {suite!r}")
-        suite += NIGHTS if _IS_NIGHT.get() else ""
+        suite += NIGHTS if IS_NIGHT.get() else ""
         if suite in self._experiments:
             return self._experiments[suite]
         with self._locks.hold(f"suite-{suite}"):

@@ -85,8 +85,7 @@ class CellRecord:
 def computing_time(tags: Mapping[str, str]) -> tuple[int, int] | None:
     """When a run's first number was begun, in milliseconds since 1970, and for how many milliseconds its numbers were made.
 
-    Computed from the tags `made.*`: the benchmark and the audit of a cell follow one another, so their times add up. None
-    where the results do not say.
+    Computed from the tags `made.*`, where benchmark and audit follow one another: their times add up. None without them.
     """
     kinds = [key.removesuffix(".seconds") for key in tags if re.fullmatch(r"made\.\w+\.seconds", key)]
     began = [datetime.fromisoformat(tags[f"{kind}.began"]) for kind in kinds if f"{kind}.began" in tags]
@@ -108,8 +107,7 @@ ACCOUNTED = ("privacy/mu_accounted", "privacy/epsilon_accounted")
 def audit_metrics(entry: AuditEntry | Audit) -> dict[str, float]:
     """Metrics that MLflow keeps of an audit, of its entry in the report; without what is infinite.
 
-    What is accounted stands there twice: noise that is printed for a horizon costs another mu in the audit's rounds than in
-    the benchmark's.
+    What is accounted stands there twice: printed noise costs another mu in the audit's rounds than in the benchmark's.
     """
     controls, three = entry["controls"], {"mu": entry["mu"], "epsilon": entry["epsilon"]}
     metrics = {

@@ -1,8 +1,7 @@
 """Runs that another run took the place of: which of them nothing stands on, and how they are removed for good.
 
 MLflow deletes in two steps: a deleted run is only marked, and `mlflow gc` removes its rows and files. Both steps are taken
-here for exactly the runs that were chosen, and nothing that somebody else deleted is touched. A server of others keeps the
-second step to itself.
+here for exactly the runs that were chosen; a server of others keeps the second step to itself.
 """
 
 from __future__ import annotations

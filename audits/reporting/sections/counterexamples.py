@@ -178,7 +178,7 @@ def _data_table(violation: Counterexample) -> Block:
     cells = [
         [
             str(row["round"]),
-            *map(_whole, (row["arm"], *((row["neighbor_arm"],) if both else ()))),
+            *(NONE if arm is None else str(arm) for arm in (row["arm"], *((row["neighbor_arm"],) if both else ()))),
             _values(row["rewards"]),
             badge(_values(row["neighbor_rewards"]), "bad") if row["round"] == case["record"] else "the same",
         ]
@@ -254,7 +254,3 @@ def _values(values: Sequence[float]) -> str:
     if len(shown) > 4 and len(set(shown)) == 1:
         return f"[{shown[0]}, {len(shown)} times]"
     return f"[{', '.join(shown)}]"
-
-
-def _whole(value: int | None) -> str:
-    return NONE if value is None else str(value)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from bandana.audits.documents.benchmark import Benchmark, BenchmarkCell
 from bandana.audits.documents.fields import present
@@ -87,7 +87,9 @@ def _together(cells: Sequence[BenchmarkCell], grid: Sequence[int], on: str, unit
     images = [
         (
             regret_plots.overlay(grid, [*lines, *others], top=top, unit=unit),
-            f"Regret of all algorithms at {title}{on}. At the end: " + "; ".join(_ends([*lines, *others])) + ".",
+            f"Regret of all algorithms at {title}{on}. At the end: "
+            + "; ".join(f"{line['name']} {number(float(line['band'][0][-1]))}" for line in (*lines, *others))
+            + ".",
         )
         for title, lines in panels
     ]
@@ -109,10 +111,6 @@ def _line(cell: BenchmarkCell, name: str, color: str) -> regret_plots.Line:
     """One line of a figure, as JSON has it."""
     is_reference = cell["role"] == "reference"
     return {"name": name, "color": color, "is_reference": is_reference, "band": regret_plots.band_of(cell)}
-
-
-def _ends(lines: Sequence[regret_plots.Line]) -> Iterator[str]:
-    yield from (f"{line['name']} {number(float(line['band'][0][-1]))}" for line in lines)
 
 
 def short_names(cells: Sequence[BenchmarkCell]) -> dict[str, str]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from importlib import resources
 from pathlib import Path
 from typing import NamedTuple, cast
@@ -30,7 +31,7 @@ from bandana.flows.suites.audit_all import SUITE, audit_all_flow
 from bandana.flows.suites.suite import suite_flow
 from bandana.flows.texts.json_text import JsonObject
 from bandana.flows.texts.mistakes import SpecError
-from bandana.flows.tracking.experiments import scheduled
+from bandana.flows.tracking.experiments import IS_NIGHT
 
 DEMO = "demo"
 NIGHTLY_STEPS = ("benchmark", "gate", "report", FRESH)
@@ -61,8 +62,7 @@ def nightly_benchmark(
     folder = DataFolder.open(data)
     plan, checked = plan.bound(folder.root), plan.spec
     write_whole(folder.suite(checked.name) / "spec.yaml", standing_alone(checked, text).encode())
-    with scheduled():
-        ended = suite_flow.fn(plan, text, str(folder.root), list(steps or NIGHTLY_STEPS))
+    ended = _by_the_clock(partial(suite_flow.fn, plan, text, str(folder.root), list(steps or NIGHTLY_STEPS)))
     nights.close(plan, text, folder, ended)
     return ended
 
@@ -88,8 +88,16 @@ def weekly_audit(
     end_with_service()
     effort = Effort(replays, 0.95, 1e-5, examples, seed)
     labels = [label for label in subjects() if not only or label in only]
-    with scheduled():
-        return audit_all_flow.fn(labels, effort, str(DataFolder.open(data).root))
+    return _by_the_clock(partial(audit_all_flow.fn, labels, effort, str(DataFolder.open(data).root)))
+
+
+def _by_the_clock(run: Callable[[], JsonObject | State[AlarmRaised]]) -> JsonObject | State[AlarmRaised]:
+    """Runs what writes to the experiments of nights."""
+    before = IS_NIGHT.set(True)
+    try:
+        return run()
+    finally:
+        IS_NIGHT.reset(before)
 
 
 class Nightly(NamedTuple):

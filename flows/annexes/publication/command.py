@@ -51,11 +51,7 @@ def export(
 
 
 def _label(text: str, known: Sequence[str]) -> tuple[str, str]:
-    """The cell and its label; either may hold a =.
-
-    Raises:
-      SpecError: there is no =.
-    """
+    """The cell and its label; either may hold a =."""
     from bandana.flows.texts.mistakes import SpecError
 
     if "=" not in text:

@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 from version_file import written_version
 
 from bandana.algorithms import catalog
+from bandana.audits.names import titles_of
 from bandana.audits.reporting import figures, render_html, validate
 from bandana.flows.annexes.leaderboard import assemble, best, measures
 from bandana.flows.annexes.leaderboard.benchmark_folder import audit_plans, audited, left_to_the_whole, read
@@ -220,8 +221,11 @@ def test_the_json_is_checked_and_contradictions_are_refused(board):
 
 def test_the_page_shows_every_row_its_figure_and_who_is_best(board):
     page = render_html(board)
+    titles = titles_of(board)
+    assert titles["adar-ucb tight eps=0.25"] == "adar-ucb tight rdp(2, 0.25)"
     for label in rows_of(board):
-        assert label in page.replace("<wbr>", "")
+        assert titles.get(label, label) in page.replace("<wbr>", "")
+    assert " eps=" not in page
     assert page.count("<svg") == 1
     assert [*figures(board)] == ["regret-against-mu-on-arms"]
     for words in (
