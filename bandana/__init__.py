@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from bandana.flows.api.tables import catalog
     from bandana.flows.texts.mistakes import SpecError
 
+__version__ = "1.0.0"
+
 _NAMES: dict[str, str] = {
     "run": "bandana.flows.api.run",
     "load": "bandana.flows.api.run",
@@ -29,10 +31,6 @@ __all__ = ["Audit", "Difference", "Result", "SpecError", "__version__", "audit",
 
 
 def __getattr__(name: str) -> Any:
-    if name == "__version__":
-        from importlib.metadata import version
-
-        return version("bandana")
     if name not in __all__:
         raise AttributeError(f"module 'bandana' has no attribute {name!r}")
     from bandana.flows.folder.system import check_system

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib.metadata import version
 from typing import Annotated
 
 import typer
 
+from bandana import __version__
 from bandana.flows.annex import plugged
 from bandana.flows.commands import baseline, lookup, pages, reports, suites
 from bandana.flows.commands.audit import command as audits
@@ -24,7 +24,7 @@ app = typer.Typer(
 
 def _say_version(is_asked: bool) -> None:
     if is_asked:
-        typer.echo(f"bandana {version('bandana')}")
+        typer.echo(f"bandana {__version__}")
         raise typer.Exit
 
 

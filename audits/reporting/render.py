@@ -6,6 +6,7 @@ import copy
 import json
 import re
 import tempfile
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import lru_cache
 from importlib import import_module
@@ -107,9 +108,10 @@ def _resource(name: str) -> str:
 
 
 def load() -> None:
-    """Imports the rendering libraries in advance, which takes a second or two."""
-    for name in _MADE_WITH:
-        import_module(name)
+    """Imports the rendering libraries that are installed in advance, which takes a second or two."""
+    with suppress(ModuleNotFoundError):
+        for name in _MADE_WITH:
+            import_module(name)
 
 
 def _page(document: Document) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from bandana.flows.results import comparisons
 from bandana.flows.results.report_document import assemble, write
 from bandana.flows.results.summaries import Summary, summarize_cell
 from bandana.flows.texts.mistakes import SpecError, unknown
+from bandana.layers import explained
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -229,6 +230,7 @@ class Result:
         )  # fmt: skip
         return drawn
 
+    @explained()
     def report(self, path: str | Path) -> list[Path]:
         """Writes the suite's report, and returns its files.
 
@@ -303,6 +305,8 @@ class Result:
 
 def _added(name: str) -> Callable[..., Any]:
     """A function that an annex adds to results."""
-    if (function := plugged("results").get(name)) is None:
+    with explained():
+        function = plugged("results").get(name)
+    if function is None:
         raise SpecError(f"{name}: is of an annex that this installation does not have")
     return cast("Callable[..., Any]", function)

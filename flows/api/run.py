@@ -21,11 +21,13 @@ from bandana.flows.running.side_by_side import Workers
 from bandana.flows.spec.spec import Spec, load_spec, parse_spec, standing_alone
 from bandana.flows.suites import steps
 from bandana.flows.texts.mistakes import SpecError
+from bandana.layers import explained
 
 _LOCAL, _PROCESSES = "local", "processes"
 _PLAIN = (str, int, float, bool, type(None))
 
 
+@explained()
 def run(
     spec: str | Path | Mapping[str, object],
     *,

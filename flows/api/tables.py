@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 
 from bandana.algorithms.environments.off_policy import DR, IPS, SNIPS
 from bandana.audits.documents.audit import AuditEntry
@@ -18,6 +18,12 @@ from bandana.flows.queries.catalog import of_name, selected
 from bandana.flows.results.comparisons import twin_of
 from bandana.flows.results.summaries import CURVES, Summary
 from bandana.flows.tracking.metrics import numbers_of
+from bandana.layers import LateModule
+
+if TYPE_CHECKING:
+    import pandas as pd
+else:
+    pd = LateModule("pandas")
 
 _ESTIMATES = (IPS, SNIPS, DR)
 _REGRET = ("regret", "regret_low", "regret_high", "regret_q10", "regret_q50", "regret_q90", "caution")

@@ -7,6 +7,7 @@ from concurrent.futures import BrokenExecutor
 
 import typer
 
+from bandana import layers
 from bandana.flows.commands.options import FAILURE, FULL, USER_MISTAKE
 
 
@@ -44,6 +45,8 @@ def explain(error: BaseException) -> tuple[str, int]:
     for link in chain:
         if isinstance(link, SpecError):
             return str(link), USER_MISTAKE
+        if isinstance(link, ImportError) and (line := layers.advice(link.name)):
+            return line, USER_MISTAKE
     if isinstance(error, KeyboardInterrupt):
         from bandana.flows.running.interrupt import MESSAGE
 

@@ -9,6 +9,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Literal
 
+from bandana import layers
 from bandana.audits.contents import numbers_sha256
 from bandana.audits.documents.audit import AuditEntry
 from bandana.audits.documents.report import Evidence, EvidenceFile, Report
@@ -114,12 +115,14 @@ def evidence_field(files: Iterable[EvidenceFile]) -> Evidence:
     }
 
 
-def write_document(document: Document, stem: Path, formats: Sequence[str] = FORMATS) -> dict[str, Path]:
-    """Checks a document and writes it in the named formats; kind -> where it lies.
+def write_document(document: Document, stem: Path, formats: Sequence[str] | None = None) -> dict[str, Path]:
+    """Checks a document and writes it in the named formats; kind -> where it lies. None: all that can be drawn here.
 
     Files of other formats that an earlier run left there are removed: they would say something else.
     """
     validate(document)
+    if formats is None:
+        formats = FORMATS if layers.has("report") else ("json",)
     # Names may hold dots, as in eps-0.1: what follows the last one is no suffix.
     places = {kind: stem.with_name(f"{stem.name}.{kind}") for kind in FORMATS}
     for kind, place in places.items():

@@ -70,7 +70,7 @@ class Resources(BaseModel):
             )
         # Looked up and not imported: the settings of Prefect must stand before it is.
         if self.executor is Executor.DASK and find_spec("prefect_dask") is None:
-            raise SpecError("--executor dask needs more packages: pip install 'bandana[dask]'")
+            raise SpecError("--executor dask needs more packages: pip install 'bandana-dp[dask]'")
 
 
 def _is_protected(address: str) -> bool:

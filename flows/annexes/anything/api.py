@@ -80,7 +80,7 @@ class Audit:
         return place
 
     def report(self, folder: str | Path) -> list[Path]:
-        """Writes the evidence and the report (HTML, PDF, JSON) into a folder, and returns the files."""
+        """Writes evidence and report into a folder, and returns the files: JSON; with the extra `report` HTML and PDF."""
         stem = Path(folder) / file_name(f"{self._loaded.path.stem} {self._loaded.name}")
         place = self.save(stem.with_name(f"{stem.name}.evidence.npz"))
         request = self._request

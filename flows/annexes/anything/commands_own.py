@@ -9,6 +9,7 @@ from typing import Any
 
 import typer
 
+from bandana import layers
 from bandana.flows.commands.audit.options import Limits, Running, Subject
 from bandana.flows.commands.options import FAILURE, echo, open_data
 from bandana.flows.commands.suites import for_machines
@@ -66,4 +67,6 @@ def echo_evidence(files: Mapping[str, Path]) -> None:
     here = Path.cwd()
     shown = {kind: path.relative_to(here) if path.is_relative_to(here) else path for kind, path in files.items()}
     echo(*(f"{kind:<9} {place}" for kind, place in shown.items()))
+    if not layers.has("report"):
+        typer.echo(f"no html and pdf: {layers.advice('matplotlib')}", err=True)
     typer.echo(f"Anybody can recompute it:  bandana verify {shown['evidence']}")

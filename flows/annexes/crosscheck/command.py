@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from bandana import layers
 from bandana.flows.commands.failures import failures
 from bandana.flows.commands.options import FAILURE, Debug, console, real
 
@@ -23,6 +24,7 @@ def crosscheck(
 ) -> None:
     """Hold every ledger against dp-accounting and opacus, and list the known defects of those libraries."""
     with failures(debug):
+        layers.demand("crosscheck")
         from bandana.flows.annexes.crosscheck.tables import WIDTH, check, render, to_json
 
         result = check(delta)

@@ -13,7 +13,7 @@ from enum import StrEnum
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 
-from bandana import configuration
+from bandana import configuration, layers
 from bandana.flows.cells.audits import evidence_of
 from bandana.flows.cells.play import is_played
 from bandana.flows.folder import scratch
@@ -21,6 +21,7 @@ from bandana.flows.folder.settings import DataFolder
 from bandana.flows.folder.sqlite_file import refusal
 from bandana.flows.folder.store import Store, write_whole
 from bandana.flows.keys import checkout
+from bandana.flows.keys.versions import versions
 from bandana.flows.own.data import SECRET
 from bandana.flows.plan.plan import Plan
 from bandana.flows.servers.loopback import why_unusable
@@ -82,7 +83,7 @@ def _versions() -> Iterator[Finding]:
     python = ".".join(map(str, sys.version_info[:3]))
     yield Finding("bandana", State.GOOD, f"sources {checkout.sources()[:12]}, {commit}; Python {python}")
     wrong = list(_broken_requirements())
-    shown = ", ".join(f"{name} {version(name)}" for name in _SHOWN)
+    shown = ", ".join(f"{name} {number}" for name, number in versions(*_SHOWN).items())
     if wrong:
         yield Finding("packages", State.BAD, f"{'; '.join(wrong)}: install as README.md says")
     else:
@@ -93,18 +94,21 @@ def _broken_requirements() -> Iterator[str]:
     from packaging.requirements import Requirement
 
     try:
-        lines = requires("bandana") or []
+        lines = requires(layers.DISTRIBUTION) or []
     except PackageNotFoundError:
-        yield "bandana is not installed"
+        yield f"{layers.DISTRIBUTION} is not installed"
         return
     for line in lines:
         requirement = Requirement(line)
-        if requirement.marker is not None and not requirement.marker.evaluate({"extra": ""}):
-            continue
+        marker = requirement.marker
+        extras = [extra for extra in ("", *layers.EXTRAS) if marker is None or marker.evaluate({"extra": extra})]
         try:
             installed = version(requirement.name)
         except PackageNotFoundError:
-            yield f"{requirement.name} is missing"
+            if "" in extras:
+                yield f"{requirement.name} is missing"
+            continue
+        if not extras:
             continue
         if not requirement.specifier.contains(installed, prereleases=True):
             yield f"{requirement.name} {installed} is not {requirement.specifier}"

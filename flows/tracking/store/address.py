@@ -160,7 +160,7 @@ def _postgresql(parts: SplitResult, artifacts: str) -> TrackingAddress:
     drivers = [name for name in ([wanted] if wanted else _DRIVERS) if importlib.util.find_spec(name) is not None]
     if not drivers:
         raise SpecError(
-            f'{URI_VARIABLE}: PostgreSQL needs the driver {wanted or _DRIVERS[0]}: pip install "bandana[postgres]"'
+            f'{URI_VARIABLE}: PostgreSQL needs the driver {wanted or _DRIVERS[0]}: pip install "bandana-dp[postgres]"'
         )
     if not parts.path.strip("/"):
         raise SpecError(f"{URI_VARIABLE}: names no database, such as postgresql://user:password@host:5432/mlflow")

@@ -20,7 +20,7 @@ from postgres_server import PASSWORD, QUOTED, PostgresServer, why_not
 from bandana.flows.tracking.store.address import URI_VARIABLE
 from bandana.flows.tracking.tracker import CellRecord, Tracker, TrackingError
 
-pytest.importorskip("psycopg2", reason='no PostgreSQL driver: pip install "bandana[postgres]"')
+pytest.importorskip("psycopg2", reason='no PostgreSQL driver: pip install "bandana-dp[postgres]"')
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(why_not() is not None, reason=str(why_not()))]
 
 GRID = [1, 10, 100]

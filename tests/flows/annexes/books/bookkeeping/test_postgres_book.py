@@ -19,7 +19,7 @@ from bandana.flows.annexes.books.bookkeeping.spending import Charge
 from bandana.flows.texts.mistakes import BookError
 from bandana.privacy_core import ApproxDP, GaussianEvent
 
-pytest.importorskip("psycopg2", reason='no PostgreSQL driver: pip install "bandana[postgres]"')
+pytest.importorskip("psycopg2", reason='no PostgreSQL driver: pip install "bandana-dp[postgres]"')
 pytestmark = [pytest.mark.slow, pytest.mark.nightly, pytest.mark.skipif(why_not() is not None, reason=str(why_not()))]
 BUDGET, DATA = ApproxDP(3.0, 1e-6), DataSet(b"a,b\n0,1\n", "people.csv")
 CHARGE = Charge(
