@@ -1,4 +1,4 @@
-"""All that `bandana audit --all` audits: the private algorithms of the catalog, and each building block on its own bed."""
+"""All that `bandana audit-catalog` audits: the private algorithms of the catalog, and each building block on its own bed."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ def noisy(value):
     return library.laplace(value, scale=1.0)
 ```
 
-`bandana audit --mechanism` then runs the program on both data sets with the outputs of all priced primitives held fixed, and
+`bandana audit-release` then runs the program on both data sets with the outputs of all priced primitives held fixed, and
 composes their prices. Outside an audit a priced primitive is the primitive itself.
 """
 

@@ -70,7 +70,7 @@ def assert_private(
     audit would be INCONCLUSIVE: where not all of an output can be read, or the data seed generators. No faults are planted.
 
     Args:
-      function: of (data, seed), or any other form that `bandana audit --mechanism` takes; or an algorithm that keeps the
+      function: of (data, seed), or any other form that `bandana audit-release` takes; or an algorithm that keeps the
         protocol, whose releases are seen.
       data: a data set; of a bandit a table of rewards, (n_rounds, n_arms).
       neighbor: its neighbor.

@@ -1,4 +1,4 @@
-"""Continual sums for `bandana audit --mechanism`: a tree, with the epsilon of dp-accounting, and one that is no tree."""
+"""Continual sums for `bandana audit-release`: a tree, with the epsilon of dp-accounting, and one that is no tree."""
 
 import numpy as np
 from dp_accounting import NeighboringRelation, SingleEpochTreeAggregationDpEvent

@@ -1,4 +1,4 @@
-"""Releases of diffprivlib, for `bandana audit --mechanism`: a noisy count, and a noisy histogram."""
+"""Releases of diffprivlib, for `bandana audit-release`: a noisy count, and a noisy histogram."""
 
 import importlib.util
 import sys

@@ -1,4 +1,4 @@
-# A release in another language, for `bandana audit --mechanism 'exec:awk -f examples/noisy_count.awk'`: how many records are 1.
+# A release in another language, for `bandana audit-release 'exec:awk -f examples/noisy_count.awk'`: how many records are 1.
 # It reads the data set, a JSON list, then one seed a line; for each it writes the count with two-sided geometric noise.
 
 BEGIN { if (!epsilon) epsilon = 1 }

@@ -1,4 +1,4 @@
-"""DP-SGD by Opacus, for `bandana audit --mechanism`: the released parameters of a linear model.
+"""DP-SGD by Opacus, for `bandana audit-release`: the released parameters of a linear model.
 
 In a single step all records are one batch, so nothing is sampled: a Gaussian mechanism of noise multiplier 4, for which the
 RDP accountant of Opacus states epsilon 1.013 at delta 1e-5. A training takes two epochs of sampled batches.

@@ -1,4 +1,4 @@
-"""A release of OpenDP, for `bandana audit --mechanism`: noisy counts of a binary tree over 64 bins.
+"""A release of OpenDP, for `bandana audit-release`: noisy counts of a binary tree over 64 bins.
 
 The audited data sets differ by one in each bin, a distance of 8 in the L2 norm, for which OpenDP's map states 0.5-zCDP.
 """

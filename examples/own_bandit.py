@@ -1,6 +1,6 @@
 """A private bandit in one file: it plays in episodes, and follows the arm whose noisy mean is largest.
 
-`bandana audit --algorithm examples/own_bandit.py:bandit --claim "gdp(mu=1, relation=reward)"` audits it.
+`bandana audit-own examples/own_bandit.py:bandit --claim "gdp(mu=1, relation=reward)"` audits it.
 """
 
 from dataclasses import dataclass

@@ -1,6 +1,6 @@
 """A private contextual bandit in one file: ridge regression on rewards that have noise before anything else sees them.
 
-`bandana audit --algorithm examples/own_contextual.py:bandit --claim "gdp(mu=1, relation=reward)"` audits it.
+`bandana audit-own examples/own_contextual.py:bandit --claim "gdp(mu=1, relation=reward)"` audits it.
 """
 
 from dataclasses import dataclass

@@ -1,6 +1,6 @@
 """A private EXP3 in one file: it draws its arm from exponential weights, with one coin a round that the loop hands out.
 
-`bandana audit --algorithm examples/own_exp3.py:bandit --claim "gdp(mu=1, relation=reward)"` audits it.
+`bandana audit-own examples/own_exp3.py:bandit --claim "gdp(mu=1, relation=reward)"` audits it.
 """
 
 from dataclasses import dataclass

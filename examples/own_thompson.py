@@ -1,6 +1,6 @@
 """A private bandit that randomizes: Thompson sampling on noisy sums, with coins that the loop hands out.
 
-`bandana audit --algorithm examples/own_thompson.py:bandit --claim "gdp(mu=1, relation=reward)"` audits it.
+`bandana audit-own examples/own_thompson.py:bandit --claim "gdp(mu=1, relation=reward)"` audits it.
 """
 
 from dataclasses import dataclass

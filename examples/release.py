@@ -1,4 +1,4 @@
-"""Two releases of a count, functions (data, seed) -> number, for `bandana audit --mechanism`."""
+"""Two releases of a count, functions (data, seed) -> number, for `bandana audit-release`."""
 
 import numpy as np
 

@@ -33,12 +33,13 @@ class Annex:
       plugs: name of a point of the core -> what the annex adds there, by name, each as `module:name`, which is imported when
         it is asked for. The core's points:
         `commands`, functions of the command line, in the order of the help; `groups`, commands with commands of their own;
+        `panels`, the panel of the help for each of both, one of `flows.cli.PANELS`;
         `steps`, functions of (plan, data folder) that return JSON rows, which the suite flow runs;
         `books`, the class of a `flows.cells.charging.BookKeeper`;
         `documents`, a `Kind` of document (`audits/reporting/kinds.py`) by its name;
         `list`, functions that return lines below `bandana list`;
-        `reports`, functions of (a spec's place, data folder) that write `bandana report --NAME` and return JSON and lines;
-        `audits`, functions of (subject, options, limits, how) that audit what is neither a spec nor the catalog;
+        `reports`, functions of (place of a spec, data folder) that write what `bandana report --NAME` names, and return a
+        JSON object and lines;
         `results`, functions of (result, ...) that plot it and export it;
         `names`, what `import bandana` offers beside the core's names.
       pages: files outside its folders that go with it, such as pages of the documentation.

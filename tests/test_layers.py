@@ -135,7 +135,7 @@ def test_an_audit_in_the_light_layer_writes_evidence_and_says_what_draws_pages(t
     file = tmp_path / "noisy.py"
     file.write_text("def count(data, seed):\n    return sum(data) + (seed * 2654435761 % 1000) / 10\n")
     done = only(
-        "light", "bandana", "audit", "--mechanism", f"{file}:count", "--data", "[1, 0, 1]", "--neighbor", "[1, 0, 0]",
+        "light", "bandana", "audit-release", f"{file}:count", "--data", "[1, 0, 1]", "--neighbor", "[1, 0, 0]",
         "--claim", "pure(epsilon=1)", "--replays", "2000", BANDANA_DATA=str(tmp_path),
     )  # fmt: skip
     assert "count: 1-DP on the given pair" in done.stdout

@@ -218,4 +218,4 @@ def episode(n: float) -> int:
 
 
 bandit = AdaPTT(2, 1.0)
-"""Two arms, for `bandana audit --algorithm`."""
+"""Two arms, for `bandana audit-own`."""

@@ -68,7 +68,7 @@ def _record_catalog(folder: DataFolder) -> None:
             raise SpecError(f"{path}: {error}") from error
         outcomes[outcome.subject["name"]] = outcome
     if not outcomes:
-        raise SpecError("the whole catalog was not audited yet: `bandana audit --all` first")
+        raise SpecError("the whole catalog was not audited yet: `bandana audit-catalog` first")
     _write(baselines.record_audits(SUITE, outcomes), baselines.place_in(folder, SUITE), folder)
 
 

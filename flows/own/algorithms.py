@@ -155,7 +155,7 @@ def claim_of(text: str, source: str, parameters: Mapping[str, object]) -> Claim:
     """
     if split_pair(text)[1] is not None:
         raise ClaimError(
-            f"claim {text!r}: a benchmark's audit plays data of its own; audit a given pair with bandana audit --algorithm"
+            f"claim {text!r}: a benchmark's audit plays data of its own; audit a given pair with bandana audit-own"
         )
     return parse(_HELD.sub(lambda name: str(parameters[name[1]]), text), source=source)
 

@@ -29,7 +29,7 @@ def catalog_document(audits: list[AuditEntry], effort: Effort, evidence: list[Pa
         rounds=max((subjects()[label]().trial.table.n_users for label in labels), default=1),
         seed=effort.seed,
         spec="\n".join(labels),
-        commands=[f"bandana audit --all{options}"],
+        commands=[f"bandana audit-catalog{options}"],
         evidence=evidence,
     )
 

@@ -1,4 +1,4 @@
-"""What `bandana audit --all --only` selects."""
+"""What `bandana audit-catalog --only` selects."""
 
 import pytest
 

@@ -8,8 +8,12 @@ from bandana.flows.annex import Annex
 
 ANNEX = Annex(
     plugs={
-        "commands": {"refute": f"{__name__}.refutations.command:refute"},
-        "audits": {"algorithm": f"{__name__}.commands_own:audit", "release": f"{__name__}.commands_release:audit"},
+        "panels": {"audit_own": "audit", "audit_release": "audit", "refute": "audit"},
+        "commands": {
+            "audit_own": f"{__name__}.commands_own:audit_own",
+            "audit_release": f"{__name__}.commands_release:audit_release",
+            "refute": f"{__name__}.refutations.command:refute",
+        },
         "names": {"Audit": f"{__name__}.api:Audit", "audit": f"{__name__}.api:audit"},
     },
     pages=(

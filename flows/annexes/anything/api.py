@@ -114,7 +114,7 @@ def audit(
     memory: float | None = None,
     isolated: bool = True,
 ) -> Audit:
-    """Audits an algorithm or a function of your own, as `bandana audit --algorithm` does.
+    """Audits an algorithm or a function of your own, as `bandana audit-own` does.
 
     It runs in a fork of this process, so that a crash, a hang or `os._exit` is one line and leaves this one alone.
 

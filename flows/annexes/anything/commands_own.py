@@ -4,18 +4,41 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
 from bandana import layers
-from bandana.flows.commands.audit.options import Limits, Running, Subject
+from bandana.flows.annexes.anything.options import Limits, Neighbors, Promise, Search
+from bandana.flows.commands.audit.options import Here, given
+from bandana.flows.commands.failures import failures
+from bandana.flows.commands.groups import grouped
 from bandana.flows.commands.options import FAILURE, echo, open_data
 from bandana.flows.commands.suites import for_machines
 
 
-def audit(subject: Subject, options: dict[str, Any], limits: Limits, how: Running) -> None:
+@dataclass(frozen=True)
+class Subject:
+    """Subject of an audit of own code."""
+
+    algorithm: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE.py:NAME", help="An algorithm, or a function (rewards, seed) -> actions.", show_default=False
+        ),
+    ]
+
+
+@grouped
+def audit_own(subject: Subject, promise: Promise, neighbors: Neighbors, search: Search, limits: Limits, how: Here) -> None:
+    """Audit an algorithm of your own, or a function that plays, against what you claim of it."""
+    with failures(how.debug):
+        audit(subject, given(promise, neighbors, search), limits, how)
+
+
+def audit(subject: Subject, options: dict[str, Any], limits: Limits, how: Here) -> None:
     """Audits one file of the user's in a child process, and writes the outcome and where its files lie.
 
     Raises:
@@ -30,12 +53,10 @@ def audit(subject: Subject, options: dict[str, Any], limits: Limits, how: Runnin
     from bandana.flows.running import child
     from bandana.flows.texts.mistakes import SpecError
 
-    if how.executor is not None or how.workers is not None:
-        raise SpecError("--executor, --workers: not with --algorithm, which audits in this process")
     if "claim" not in options:
-        raise SpecError('--algorithm needs --claim, such as --claim "gdp(mu=1, relation=reward)"')
+        raise SpecError('--claim: is missing, such as --claim "gdp(mu=1, relation=reward)"')
     more = {} if limits.seconds is None else {"seconds": limits.seconds}
-    request = Request(str(subject.algorithm), **options | more)
+    request = Request(subject.algorithm, **options | more)
     folder = open_data(None if how.data is None else Path(how.data)).root / "own"
 
     def work() -> tuple[str, str, list[str], Path, Report]:
@@ -46,7 +67,7 @@ def audit(subject: Subject, options: dict[str, Any], limits: Limits, how: Runnin
 
     name = Path(request.algorithm).name
     allowed = child.limits(limits.timeout, limits.memory, request.seconds)
-    returned = child.run(work, allowed, f"--algorithm: {name}", meanwhile=render.load)
+    returned = child.run(work, allowed, name, meanwhile=render.load)
     verdict, label, lines, evidence, document = returned.value
     stem = evidence.with_name(evidence.name.removesuffix(".evidence.npz"))
     files = {"evidence": evidence, **write_document(document, stem)}

@@ -44,7 +44,7 @@ class Loaded:
         return {"kind": self.kind, "name": self.label, **digest}
 
 
-def read(reference: str, option: str = "--algorithm") -> tuple[Path, str, str, ast.Module]:
+def read(reference: str, option: str = "algorithm") -> tuple[Path, str, str, ast.Module]:
     """Path, name, text and syntax tree of `FILE.py:NAME`.
 
     Raises:
@@ -70,7 +70,7 @@ def apart(function: object, path: Path, name: str) -> Aside:
     return started(function, [sys.executable, "-P", "-m", f"{__package__}.apart", str(path.absolute()), name])
 
 
-def named(path: Path, name: str, option: str = "--algorithm") -> Any:
+def named(path: Path, name: str, option: str = "algorithm") -> Any:
     """The object of this name in the file, once it has run; see `bandana.flows.own.code`.
 
     Raises:
@@ -83,7 +83,7 @@ def named(path: Path, name: str, option: str = "--algorithm") -> Any:
 
 
 @contextmanager
-def blamed_on(path: Path, option: str = "--algorithm") -> Iterator[None]:
+def blamed_on(path: Path, option: str = "algorithm") -> Iterator[None]:
     """Whatever the user's file raises is told in one line, with its line in the file; so is a claim that does not fit."""
     try:
         yield

@@ -100,7 +100,7 @@ def load(reference: str, arms: int | None = None) -> Loaded:
     if not _may_be_play(tree, name) and (drawn := conformance.draws(source)):
         lines = "\n".join(f"  {path}:{draw.line}: {draw.what}" for draw in drawn)
         raise SpecError(
-            f"--algorithm: {path.name} draws its own randomness, which no ledger accounts for:\n{lines}\n"
+            f"algorithm: {path.name} draws its own randomness, which no ledger accounts for:\n{lines}\n"
             "let all noise come from ledger.release (a plain function may draw, from its seed)"
         )
     with one_call():
@@ -111,7 +111,7 @@ def load(reference: str, arms: int | None = None) -> Loaded:
         algorithm = _built(subject, name, path, arms)
     if lacks := conformance.missing_members(algorithm):
         raise SpecError(
-            f"--algorithm: {path.name}:{name} is neither an algorithm nor a function (rewards, seed) -> actions; as an "
+            f"algorithm: {path.name}:{name} is neither an algorithm nor a function (rewards, seed) -> actions; as an "
             "algorithm it lacks\n  " + "\n  ".join(lacks)
         )
     return Loaded(ALGORITHM, algorithm, path, name, source)
@@ -161,7 +161,7 @@ def _built(found: object, name: str, path: Path, arms: int | None) -> object:
     required = [key for key, p in parameters.items() if p.default is inspect.Parameter.empty and p.kind not in several]
     if needed := [key for key in required if key not in given]:
         raise SpecError(
-            f"--algorithm: {path.name}:{name} needs {', '.join(needed)}: name an algorithm that is built, or a function "
+            f"algorithm: {path.name}:{name} needs {', '.join(needed)}: name an algorithm that is built, or a function "
             "that builds one from n_actions alone; a black box is a function (rewards, seed) -> actions"
         )
     return found(**given)

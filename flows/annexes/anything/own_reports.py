@@ -65,6 +65,6 @@ def report_document(loaded: Loaded, outcome: Outcome, request: ReportRequest, pl
         rounds=request.rounds,
         seed=request.seed,
         spec=loaded.source,
-        commands=[f'bandana audit --algorithm {loaded.label} --claim "{request.claim}"'] if loaded.kind != RELEASE else [],
+        commands=[f'bandana audit-own {loaded.label} --claim "{request.claim}"'] if loaded.kind != RELEASE else [],
         evidence=[place],
     )

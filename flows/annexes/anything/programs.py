@@ -40,7 +40,7 @@ _SEEDS = 2**31
 
 
 def is_program(reference: str) -> bool:
-    """True if `--mechanism` names a command or a service, not a function in a file."""
+    """True if `bandana audit-release` names a command or a service, not a function in a file."""
     return reference.startswith((COMMAND, ADDRESS))
 
 
@@ -173,16 +173,16 @@ def named(reference: str, seconds: float) -> Program:
         try:
             words = tuple(shlex.split(reference.removeprefix(COMMAND)))
         except ValueError as error:
-            raise SpecError(f"--mechanism: {reference}: {error}") from error
+            raise SpecError(f"mechanism: {reference}: {error}") from error
         if not words:
-            raise SpecError("--mechanism: exec: needs a command, such as exec:'awk -f noisy.awk'")
+            raise SpecError("mechanism: exec: needs a command, such as exec:'awk -f noisy.awk'")
         return Program(words, seconds=seconds)
     host, is_named, port = reference.removeprefix(ADDRESS).rpartition(":")
     if not is_named or not port.isdecimal():
-        raise SpecError(f"--mechanism: must be tcp:HOST:PORT, such as tcp:127.0.0.1:9000, got {reference!r}")
+        raise SpecError(f"mechanism: must be tcp:HOST:PORT, such as tcp:127.0.0.1:9000, got {reference!r}")
     host = host.strip("[]")
     if not _is_here(host):
-        raise SpecError(f"--mechanism: only services of this machine are audited (127.0.0.1, ::1, localhost), got {host!r}")
+        raise SpecError(f"mechanism: only services of this machine are audited (127.0.0.1, ::1, localhost), got {host!r}")
     return Program(address=(host, int(port)), seconds=seconds)
 
 

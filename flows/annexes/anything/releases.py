@@ -117,13 +117,13 @@ def audit_release(request: ReleaseRequest) -> ReleaseAudited:
         with child.one_call():
             function = made()
         starts = Anew() if isinstance(function, ManyRuns) else apart(function, loaded.path, loaded.name)
-        with blamed_on(loaded.path, "--mechanism"):
+        with blamed_on(loaded.path, "mechanism"):
             subject, search = _searched_or_given(function, claim, data, neighbor, users, request)
             fixed = frozen.examine(subject.caller.tried, subject.data, subject.neighbor, claim.stated, request.seed)
             left = max(0.0, audited - (time.monotonic() - begun))
             return replace(audit_subject(subject, claim.stated, effort, left, search, starts, child.beside), frozen=fixed)
 
-    returned = child.run(work, limits, f"--mechanism: {loaded.label}")
+    returned = child.run(work, limits, f"mechanism: {loaded.label}")
     note = f"{loaded.label} {returned.printed}" if returned.printed else ""
     return _audited(loaded, request, claim, returned.value, making, note)
 
@@ -133,8 +133,8 @@ def _subject(mechanism: str, seconds: float) -> tuple[Loaded, Callable[[], objec
     if programs.is_program(mechanism):
         program = programs.named(mechanism, seconds)
         return Loaded(RELEASE, None, Path(mechanism.partition(":")[0]), program.name, ""), lambda: program
-    path, name, source, _ = read(mechanism, "--mechanism")
-    return Loaded(RELEASE, None, path, name, source), lambda: named(path, name, "--mechanism")
+    path, name, source, _ = read(mechanism, "mechanism")
+    return Loaded(RELEASE, None, path, name, source), lambda: named(path, name, "mechanism")
 
 
 def _audited(
@@ -216,7 +216,7 @@ def _searched(request: ReleaseRequest) -> tuple[Claim, Given]:
     claim = parse(request.claim, relation=None if "relation" in request.claim else "pair")
     if claim.relation not in (Relation.ADD_REMOVE, Relation.USER) or not request.data or request.neighbor:
         raise SpecError(
-            "--mechanism needs --data and --neighbor, --pair, or pair=(A, B) in the claim: two files or literals; "
+            "a release needs --data and --neighbor, --pair, or pair=(A, B) in the claim: two files or literals; "
             "with relation=add-remove or relation=user in the claim, --data alone"
         )
     if (claim.relation is Relation.USER) is not bool(request.users):

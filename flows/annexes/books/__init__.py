@@ -3,6 +3,10 @@
 from bandana.flows.annex import Annex
 
 ANNEX = Annex(
-    plugs={"groups": {"book": f"{__name__}.commands:app"}, "books": {"keeper": f"{__name__}.keeper:Keeper"}},
+    plugs={
+        "panels": {"book": "keep"},
+        "groups": {"book": f"{__name__}.commands:app"},
+        "books": {"keeper": f"{__name__}.keeper:Keeper"},
+    },
     pages=("docs/book.md",),
 )

@@ -119,7 +119,7 @@ def _catalog(document: Report, places: Mapping[str, Path]) -> Report:
     outcomes = {outcome.subject["name"]: outcome for outcome in (read(place).outcome for place in places.values())}
     labels = [entry["label"] for entry in document["audits"]]
     if unknown := [label for label in labels if label not in subjects() or label not in outcomes]:
-        raise SpecError(f"audits: {unknown[0]!r} is no subject of `bandana audit --all`, or its evidence is missing")
+        raise SpecError(f"audits: {unknown[0]!r} is no subject of `bandana audit-catalog`, or its evidence is missing")
     is_anonymous = _is_anonymous(document)
     entries = [entry_of_subject(subjects()[label](), outcomes[label], is_anonymous=is_anonymous) for label in labels]
     effort = next(iter(outcomes.values())).effort

@@ -2,4 +2,4 @@
 
 from bandana.flows.annex import Annex
 
-ANNEX = Annex(plugs={"commands": {"crosscheck": f"{__name__}.command:crosscheck"}})
+ANNEX = Annex(plugs={"panels": {"crosscheck": "audit"}, "commands": {"crosscheck": f"{__name__}.command:crosscheck"}})

@@ -4,6 +4,7 @@ from bandana.flows.annex import Annex
 
 ANNEX = Annex(
     plugs={
+        "panels": {"leaderboard": "run"},
         "commands": {"leaderboard": f"{__name__}.command:leaderboard"},
         "documents": {"leaderboard": f"{__name__}.document:LEADERBOARD"},
         "list": {"best": f"{__name__}.best:latest_lines"},

@@ -4,6 +4,7 @@ from bandana.flows.annex import Annex
 
 ANNEX = Annex(
     plugs={
+        "panels": {"serve": "run", "account": "share", "share": "share", "prune": "keep", "doctor": "keep"},
         "commands": {
             "serve": f"{__name__}.commands:serve",
             "account": f"{__name__}.commands:account",

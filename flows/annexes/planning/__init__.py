@@ -2,4 +2,9 @@
 
 from bandana.flows.annex import Annex
 
-ANNEX = Annex(plugs={"commands": {"tune": f"{__name__}.tune_command:tune", "calibrate": f"{__name__}.command:calibrate"}})
+ANNEX = Annex(
+    plugs={
+        "panels": {"tune": "run", "calibrate": "start"},
+        "commands": {"tune": f"{__name__}.tune_command:tune", "calibrate": f"{__name__}.command:calibrate"},
+    }
+)

@@ -1,62 +1,124 @@
-"""The command itself: finds out what is to be audited, and refuses options that have no meaning for it."""
+"""Commands that audit a spec and the whole catalog; and the form before 1.0, in which one command audited everything."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
-from bandana.flows.annex import plugged
-from bandana.flows.commands.audit import catalog
-from bandana.flows.commands.audit.options import Limits, Neighbors, Promise, Running, Search, Subject, as_typed, given
+import typer
+
+from bandana.flows.commands.agreement import ask
+from bandana.flows.commands.audit.options import Effort, Running, given
 from bandana.flows.commands.failures import failures
 from bandana.flows.commands.groups import grouped
-from bandana.flows.commands.suites import read, resources_of, run_spec
+from bandana.flows.commands.options import (
+    FAILURE,
+    Anonymous,
+    AsJson,
+    Data,
+    Debug,
+    DryRun,
+    ExecutorName,
+    SpecPath,
+    Workers,
+    Yes,
+    echo,
+    echo_files,
+    open_data,
+    option,
+)  # fmt: skip
+from bandana.flows.commands.suites import begin, for_machines, read, resources_of, run_spec, while_the_server_starts
+
+_DEFAULTS = {"replays": 100_000, "confidence": 0.95, "delta": 1e-5, "examples": 100, "seed": 0}
+_NOW = {"--algorithm": "audit-own", "--mechanism": "audit-release", "--samples": "audit-release", "--all": "audit-catalog"}
+"""Option that said what `bandana audit` audits -> the command of today."""
+
+
+def audit(
+    spec: SpecPath,
+    executor: ExecutorName = None,
+    workers: Workers = None,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    anonymous: Anonymous = False,
+    as_json: AsJson = False,
+    data: Data = None,
+    debug: Debug = False,
+) -> None:
+    """Audit a spec's private algorithms; see also audit-own, audit-release and audit-catalog."""
+    with failures(debug):
+        how = resources_of(executor, workers)
+        run_spec(read(spec), data, ["audit", "report"], how, dry_run=dry_run, is_agreed=yes, as_json=as_json)
+
+
+def renamed(words: Sequence[str]) -> list[str]:
+    """Words of the command line, where the form before 1.0 becomes that of today, which a note on standard error says."""
+    command, *rest = words or [""]
+    for old, now in _NOW.items() if command == "audit" else ():
+        if at := next((n for n, word in enumerate(rest, 1) if word.partition("=")[0] == old), 0):
+            typer.echo(f"note: `bandana audit {old}` is now `bandana {now}`; the old form works until 2.0", err=True)
+            _, is_joined, value = rest[at - 1].partition("=")
+            kept = [old] if old == "--samples" else [value] if is_joined else []
+            return [now, *rest[: at - 1], *kept, *rest[at:]]
+    return list(words)
+
+
+@dataclass(frozen=True)
+class Labels:
+    """Labels of the catalog."""
+
+    only: Annotated[
+        list[str] | None, option("A label, its first words, or a pattern such as '*pure*'; give it several times.")
+    ] = None
 
 
 @grouped
-def audit(subject: Subject, neighbors: Neighbors, promise: Promise, search: Search, limits: Limits, how: Running) -> None:
-    """Audit a spec's private algorithms, the whole catalog, your own algorithm, any release, or samples of one."""
+def audit_catalog(labels: Labels, effort: Effort, how: Running) -> None:
+    """Audit every algorithm of the catalog and every building block, or those that --only names."""
     with failures(how.debug):
-        from bandana.flows.texts.mistakes import SpecError
-
-        options = given(promise, search) | given(neighbors)
-        kinds = (subject.spec, subject.algorithm, subject.mechanism, subject.samples, subject.all_ or None)
-        if sum(kind is not None for kind in kinds) != 1:
-            raise SpecError(
-                "audit one of: a SPEC, the whole catalog with --all, your own with --algorithm FILE.py:NAME, any release "
-                "with --mechanism FILE.py:NAME, or its outputs with --samples P.npy Q.npy"
-            )
-        if subject.mechanism is not None or subject.samples is not None:
-            _by_annex("release", subject, options, limits, how)
-            return
-        if subject.neighbor is not None:
-            raise SpecError("--neighbor: only with --mechanism")
-        if subject.only and not subject.all_:
-            raise SpecError("--only: only with --all")
-        resources = resources_of(how.executor, how.workers)
-        if how.dry_run and subject.spec is None:
-            raise SpecError("--dry-run: only with a SPEC")
-        if subject.all_:
-            catalog.audit(subject.only or [], options, resources, how)
-        elif subject.spec is not None:
-            if options:
-                raise SpecError(f"{as_typed(options)}: only with --algorithm; a spec has its own field `audit`")
-            data, steps = None if how.data is None else Path(how.data), ["audit", "report"]
-            spec = read(subject.spec)
-            run_spec(spec, data, steps, resources, dry_run=how.dry_run, is_agreed=how.yes, as_json=how.as_json)
-        else:
-            _by_annex("algorithm", subject, options, limits, how)
+        _audit(labels.only or [], effort, how)
 
 
-def _by_annex(kind: str, subject: Subject, options: dict[str, Any], limits: Limits, how: Running) -> None:
-    """Audits what is neither a spec nor the catalog, as the annex does that plugs in the kind.
+def _audit(only: list[str], asked_effort: Effort, how: Running) -> None:
+    """Audits the labels that `only` chooses, all of them where it is empty, and writes where the report lies.
 
     Raises:
-      SpecError: no annex does.
+      SpecError: an option has an impossible value, or no label is chosen.
+      Exit: an audit did not pass, or is worse than the baseline.
     """
+    from bandana.audits.outcome import Effort as Checked
+    from bandana.audits.subjects import selected
+    from bandana.flows.queries.cost import seconds_of_audit
     from bandana.flows.texts.mistakes import SpecError
 
-    audits = plugged("audits")
-    if kind not in audits:
-        raise SpecError("--algorithm, --mechanism, --samples: the annex `anything`, which audits these, is not installed")
-    audits[kind](subject, options, limits, how)
+    resources = resources_of(how.executor, how.workers)
+    try:
+        effort = Checked(**{**_DEFAULTS, **given(asked_effort)})
+    except ValueError as error:
+        raise SpecError(f"--{error}") from error
+    try:
+        labels = selected(only)
+    except ValueError as error:
+        raise SpecError(f"--only: {error}") from error
+    seconds = len(labels) * seconds_of_audit(effort.replays, effort.examples)
+    ask("audit-catalog", [], None, resources, is_agreed=how.yes, audit_seconds=seconds)
+    folder = open_data(None if how.data is None else Path(how.data))
+    begin(folder)
+    from bandana.flows.results import gate
+    from bandana.flows.suites.audit_all import SUITE, audit_all
+
+    while_the_server_starts(folder)
+    done = audit_all(labels, effort, str(folder.root), resources)
+    audits = done["audits"].values()
+    entries = [each["entry"] for each in audits]
+    verdicts = [entry["verdict"] for entry in entries]
+    if how.as_json:
+        typer.echo(for_machines(SUITE, entries, done["files"], done["gate"], done["alarm"]))
+    else:
+        echo(*(line for each in audits for line in each["lines"]), *gate.lines(done["gate"]))
+        echo_files(done["files"])
+        typer.echo(", ".join(f"{verdicts.count(v)} {v}" for v in ("PASS", "FAIL", "INCONCLUSIVE")))
+    if done["alarm"] is not None:
+        raise typer.Exit(FAILURE)

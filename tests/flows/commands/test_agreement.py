@@ -66,11 +66,11 @@ def _commands(folder, path):
         "audit": ["audit", path],
         "tune": ["tune", folder / "tuned.yaml"],
         "serve": ["serve", path, "--port", port],
-        "audit --all": ["audit", "--all", "--replays", "1e12"],
+        "audit-catalog": ["audit-catalog", "--replays", "1e12"],
     }
 
 
-@pytest.mark.parametrize("name", ["run", "audit", "tune", "serve", "audit --all"])
+@pytest.mark.parametrize("name", ["run", "audit", "tune", "serve", "audit-catalog"])
 def test_more_than_a_day_of_work_is_asked_about(name, tmp_path, long_spec):
     if annex := {"serve": "operations", "tune": "planning"}.get(name):
         pytest.importorskip(f"bandana.flows.annexes.{annex}")
@@ -86,7 +86,7 @@ def test_dry_run_says_who_asks_and_what_is_short_is_not_asked_about(write_spec, 
     shown = run(app, ["run", str(long_spec), "--dry-run"])
     assert (shown.exit_code, "ask for --yes" in shown.stdout) == (0, True)
     assert "ask for --yes" not in run(app, ["run", str(write_spec()), "--dry-run"]).stdout
-    assert _said("run", write_spec()) == _said("audit", "--all", "--only", "adap-ucb tight") == "error: started\n"
+    assert _said("run", write_spec()) == _said("audit-catalog", "--only", "adap-ucb tight") == "error: started\n"
 
 
 @pytest.mark.parametrize(("hours", "is_refused"), [(23.9, False), (24.1, True)])

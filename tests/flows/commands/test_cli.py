@@ -9,10 +9,12 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from typer.main import get_command
 from typer.testing import CliRunner
 
 from bandana.algorithms.catalog import names, of_name
-from bandana.flows.cli import app
+from bandana.flows.cli import PANELS, app
+from bandana.flows.commands.audit.command import renamed
 from bandana.flows.commands.failures import explain
 from bandana.flows.commands.options import FAILURE, USER_MISTAKE
 from bandana.flows.folder.settings import DataFolder
@@ -184,3 +186,49 @@ def test_a_disk_with_just_enough_room_is_used(tmp_path, monkeypatch):
     monkeypatch.setattr("bandana.flows.folder.settings.shutil.disk_usage", lambda _: SimpleNamespace(free=(128 << 20) - 1))
     with pytest.raises(OSError, match="128 MiB"):
         DataFolder.open(tmp_path).prepare()
+
+
+# --- one command each, and the form before 1.0 ----------------------------------------------------------------------
+
+
+def test_the_help_shows_five_panels_of_commands():
+    shown = CliRunner().invoke(app, ["--help"], env={"COLUMNS": "100"}).stdout
+    titles = [line.strip("╭─╮ ") for line in shown.splitlines() if line.startswith("╭")]
+    assert titles == ["Options", *PANELS.values()]
+    commands = get_command(app).commands
+    assert {command.rich_help_panel for command in commands.values()} == set(PANELS.values())
+
+
+@pytest.mark.parametrize("name", ["audit", "audit-own", "audit-release", "audit-catalog"])
+def test_a_command_that_audits_shows_a_dozen_options_and_the_rest_when_asked(name):
+    pytest.importorskip("bandana.flows.annexes.anything")
+    command = get_command(app).commands[name]
+    options = [each for each in command.params if each.param_type_name == "option" and each.name != "help"]
+    assert len([each for each in options if not each.hidden]) <= 12
+    run = CliRunner().invoke
+    hidden = [each.opts[0] for each in options if each.hidden]
+    assert all(opt not in run(app, [name, "--help"]).stdout for opt in hidden)
+    if hidden:
+        assert all(opt in run(app, [name, "--help-all"], env={"COLUMNS": "120"}).stdout for opt in hidden)
+
+
+@pytest.mark.parametrize(
+    ("words", "now"),
+    [
+        (["audit", "--algorithm", "a.py:b", "--claim", "c"], ["audit-own", "a.py:b", "--claim", "c"]),
+        (["audit", "--claim", "c", "--mechanism=a.py:b"], ["audit-release", "--claim", "c", "a.py:b"]),
+        (["audit", "--samples", "p", "q", "--json"], ["audit-release", "--samples", "p", "q", "--json"]),
+        (["audit", "--only", "x", "--all"], ["audit-catalog", "--only", "x"]),
+    ],
+)
+def test_the_form_before_1_0_works_and_says_what_it_is_now(words, now, capsys):
+    assert renamed(words) == now
+    assert capsys.readouterr().err.count("\n") == 1
+    for kept in (["audit", "x.yaml"], ["run", "--all"], []):
+        assert renamed(kept) == kept
+    assert capsys.readouterr().err == ""
+    done = CliRunner().invoke(app, ["audit", "--algorithm", "nowhere.py:bandit", "--claim", "gdp(mu=1, relation=reward)"])
+    assert done.exit_code == 2
+    note, error = done.stderr.splitlines()
+    assert note == "note: `bandana audit --algorithm` is now `bandana audit-own`; the old form works until 2.0"
+    assert error.startswith("error: algorithm: nowhere.py cannot be read")

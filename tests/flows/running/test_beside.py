@@ -19,7 +19,7 @@ def two_cores(monkeypatch):
 
 
 def _run(work):
-    return child.run(work, LIMITS, "--algorithm: mine.py").value
+    return child.run(work, LIMITS, "mine.py").value
 
 
 def test_both_work_in_processes_of_their_own():
@@ -78,7 +78,7 @@ def test_what_it_raises_is_raised():
     ],
 )
 def test_its_end_is_told_in_one_line(end, words):
-    with pytest.raises(SpecError, match=f"--algorithm: mine.py {words}"):
+    with pytest.raises(SpecError, match=f"^mine.py {words}"):
         _run(lambda: child.beside(end)())
 
 

@@ -1,4 +1,4 @@
-"""`bandana audit --all`: every subject is kept as evidence, tracked, and shown in one report."""
+"""`bandana audit-catalog`: every subject is kept as evidence, tracked, and shown in one report."""
 
 import json
 
@@ -28,7 +28,7 @@ def test_a_subject_is_kept_as_evidence_and_computed_once(tmp_path, monkeypatch):
 @pytest.mark.slow
 def test_the_command_audits_what_is_asked_and_writes_one_report(bandana, data):
     done = bandana(
-        "audit", "--all", "--only", "block phases", "--only", "adar-ucb tight", "--replays", "4000", "--examples", "20",
+        "audit-catalog", "--only", "block phases", "--only", "adar-ucb tight", "--replays", "4000", "--examples", "20",
         "--executor", "local", "--data", data,
     )  # fmt: skip
     assert done.exit_code == 0, done.output
@@ -37,7 +37,8 @@ def test_the_command_audits_what_is_asked_and_writes_one_report(bandana, data):
     document = json.loads((suite / "report.json").read_text())
     validate(document)
     assert [entry["label"] for entry in document["audits"]] == ["adar-ucb tight", "block phases"]
-    assert document["commands"][0].startswith('bandana audit --all --only "adar-ucb tight" --only "block phases" --replays')
+    again = 'bandana audit-catalog --only "adar-ucb tight" --only "block phases" --replays'
+    assert document["commands"][0].startswith(again)
     assert (suite / "report.pdf").read_bytes().startswith(b"%PDF")
     for name in ("adar-ucb-tight", "block-phases"):
         assert_follows_from_its_scores(suite / "evidence" / f"{name}.npz")

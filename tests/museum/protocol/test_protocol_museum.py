@@ -2,7 +2,7 @@
 
 An exhibit is the bandit of `bandit.py` with one addition, as a user might write it. That a broken one leaks is proved by its
 witness, which knows nothing of the audits. `make test` plays the searches that need no statistics; the whole audits, with
-the options that `bandana audit --algorithm` has by default, run each night.
+the options that `bandana audit-own` has by default, run each night.
 """
 
 import pytest

@@ -17,7 +17,7 @@ WORKER = Path(__file__).with_name("worker.py")
 
 
 def command(python: Path, folder: Path, audit: Planned) -> list[str]:
-    """The command that keeps the line protocol for one audit; `bandana audit --mechanism exec:...` runs it too."""
+    """The command that keeps the line protocol for one audit; `bandana audit-release exec:...` runs it too."""
     return [str(python), str(WORKER), str(folder / PROGRAM), audit.release, json.dumps(audit.parameters)]
 
 

@@ -1,4 +1,4 @@
-"""`bandana audit --algorithm`: a user's own file, from its mistakes to its verdict; and the tutorial, command by command."""
+"""`bandana audit-own`: a user's own file, from its mistakes to its verdict; and the tutorial, command by command."""
 
 import json
 import re
@@ -104,7 +104,7 @@ def test_helpers_of_one_name_beside_two_files_are_told_apart(tmp_path):
 
 
 def test_the_honest_example_passes_and_writes_evidence_and_report(bandana, tmp_path):
-    done = bandana("audit", "--algorithm", EXAMPLES / "own_bandit.py:bandit", "--claim", CLAIM, *SMALL)
+    done = bandana("audit-own", EXAMPLES / "own_bandit.py:bandit", "--claim", CLAIM, *SMALL)
     assert done.exit_code == 0, done.output
     assert done.stdout.startswith("PASS          own_bandit.py:bandit: all actions are 1-GDP (replace one reward)")
     assert re.search(r"mu: claimed 1\.0000  >=  accounted 1\.0000  >=  measured 0\.\d{4}", done.stdout)
@@ -124,7 +124,7 @@ def test_an_algorithm_of_episodes_is_audited_as_any_other(bandana, write, tmp_pa
     """Right for whole trajectories, or for rewards alone, which `make test` plays."""
     effort = SMALL if noise == "2.0" else FEW
     mine = write(("2.0, 1.0", f"{noise}, 1.0"), text=EPISODES, what="mine")
-    done = bandana("audit", "--algorithm", mine, "--claim", "gdp(mu=1, relation=record, trust=local)", *effort)
+    done = bandana("audit-own", mine, "--claim", "gdp(mu=1, relation=record, trust=local)", *effort)
     assert done.exit_code == (0 if noise == "2.0" else FAILURE), done.output
     document = json.loads((tmp_path / "bandana_data" / "own" / "mine-mine.json").read_text())
     validate(document)
@@ -153,7 +153,7 @@ def test_an_algorithm_of_episodes_is_audited_as_any_other(bandana, write, tmp_pa
 def test_leaks_of_contextual_and_episodic_algorithms_fail(bandana, write, text, change, claim, shown):
     """Exact rewards in the estimate, and a state that one sees in the last bits of the released state."""
     source = EPISODES if text == "episodes" else (EXAMPLES / "own_contextual.py").read_text()
-    done = bandana("audit", "--algorithm", write(change, text=source, what="mine" if text == "episodes" else "bandit"),
+    done = bandana("audit-own", write(change, text=source, what="mine" if text == "episodes" else "bandit"),
                    "--claim", claim, *FEW)  # fmt: skip
     assert done.exit_code == FAILURE, done.output
     assert done.stdout.startswith("FAIL ")
@@ -161,7 +161,7 @@ def test_leaks_of_contextual_and_episodic_algorithms_fail(bandana, write, text, 
 
 
 def test_an_honest_contextual_algorithm_passes(bandana):
-    done = bandana("audit", "--algorithm", EXAMPLES / "own_contextual.py:bandit", "--claim", CLAIM, *SMALL)
+    done = bandana("audit-own", EXAMPLES / "own_contextual.py:bandit", "--claim", CLAIM, *SMALL)
     assert done.exit_code == 0, done.output
     assert re.search(r"changes \([\d,]+ with drawn contexts\) among 1\d listed values and [\d,]+ drawn ones", done.stdout)
 
@@ -183,7 +183,7 @@ def test_an_unknown_kind_of_problem_is_told_with_the_attribute_that_names_it(ban
     source = EPISODES if text == "episodes" else (EXAMPLES / "own_contextual.py").read_text()
     source = source.replace("self.context_dimension", "2")
     mine = write(change, text=source, what="mine" if text == "episodes" else "bandit")
-    done = bandana("audit", "--algorithm", mine, "--claim", CLAIM, *FEW)
+    done = bandana("audit-own", mine, "--claim", CLAIM, *FEW)
     assert done.exit_code == USER_MISTAKE, done.output
     assert all(word in _said(done) for word in words)
 
@@ -195,13 +195,13 @@ def test_noise_on_a_grid_that_rewards_are_not_rounded_to_is_a_mistake(bandana, w
     )
     (tmp_path / "grids.py").write_text(source)
     mine = write(text="from grids import mine\n", what="mine")
-    done = bandana("audit", "--algorithm", mine, "--claim", "zcdp(rho=0.5, relation=record, trust=local)", *FEW)
+    done = bandana("audit-own", mine, "--claim", "zcdp(rho=0.5, relation=record, trust=local)", *FEW)
     assert done.exit_code == USER_MISTAKE, done.output
     assert "any reward in the declared range [0, 1] may come: where noise has a grid, round rewards to it" in _said(done)
 
 
 def test_the_broken_example_fails_with_the_release_that_leaks(bandana):
-    done = bandana("audit", "--algorithm", EXAMPLES / "broken_bandit.py:bandit", "--claim", CLAIM, *SMALL)
+    done = bandana("audit-own", EXAMPLES / "broken_bandit.py:bandit", "--claim", CLAIM, *SMALL)
     assert done.exit_code == FAILURE
     assert done.stdout.startswith("FAIL ")
     assert "accounted 1.0000  <  measured" in done.stdout
@@ -217,7 +217,7 @@ def test_the_broken_example_fails_with_the_release_that_leaks(bandana):
     ],
 )
 def test_small_mistakes_in_the_example_are_found(bandana, write, change, what):
-    done = bandana("audit", "--algorithm", write(change), "--claim", CLAIM, *SMALL)
+    done = bandana("audit-own", write(change), "--claim", CLAIM, *SMALL)
     assert done.exit_code != 0
     assert what in done.output + done.stderr
 
@@ -228,7 +228,7 @@ def test_reading_the_sensitive_state_in_a_decision_fails(bandana, write):
         ("phase, noisy, n_rewards =", "exact = phase.total[ended].copy()\n            phase, noisy, n_rewards ="),
         ("total[ended, arm] += noisy", "total[ended, arm] += exact"),
     )
-    done = bandana("audit", "--algorithm", leak, "--claim", CLAIM, *SMALL)
+    done = bandana("audit-own", leak, "--claim", CLAIM, *SMALL)
     assert done.exit_code == FAILURE
     assert "both runs saw the same released values" in _said(done) + done.output
 
@@ -236,8 +236,7 @@ def test_reading_the_sensitive_state_in_a_decision_fails(bandana, write):
 def test_a_black_box_passes_and_its_leaky_twin_fails(bandana, tmp_path):
     for name, verdict, code in (("play", "NOT REFUTED", 0), ("leaky", "FAIL", FAILURE)):
         done = bandana(
-            "audit",
-            "--algorithm",
+            "audit-own",
             EXAMPLES / f"black_box.py:{name}",
             "--claim",
             CLAIM,
@@ -256,14 +255,14 @@ def test_the_same_request_gives_the_same_evidence_but_for_when_it_was_made(banda
     file = tmp_path / "bandana_data" / "own" / "own_bandit-bandit.evidence.npz"
     found = []
     for seed in (3, 3, 4):
-        bandana("audit", "--algorithm", EXAMPLES / "own_bandit.py:bandit", "--claim", CLAIM, *FEW, "--seed", seed)
+        bandana("audit-own", EXAMPLES / "own_bandit.py:bandit", "--claim", CLAIM, *FEW, "--seed", seed)
         found.append(numbers_sha256(file))
     assert found[0] == found[1] != found[2]
 
 
 def test_too_few_replays_are_inconclusive_with_exit_code_1(bandana):
     done = bandana(
-        "audit", "--algorithm", EXAMPLES / "own_bandit.py:bandit", "--claim", "gdp(mu=8, relation=reward)",
+        "audit-own", EXAMPLES / "own_bandit.py:bandit", "--claim", "gdp(mu=8, relation=reward)",
         "--replays", "1000", "--confidence", "0.999999", "--rounds", "16", "--examples", "10",
     )  # fmt: skip
     assert done.exit_code == FAILURE
@@ -302,42 +301,42 @@ def test_loading_leaves_nothing_beside_the_file(write, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((), "audit one of: a SPEC, the whole catalog with --all, your own with --algorithm FILE.py:NAME"),
-        (("--all", "--algorithm", "a.py:b"), "audit one of: a SPEC, the whole catalog with --all"),
-        (("--all", "--rounds", "9"), "--rounds: not with --all, which takes --replays, --confidence"),
-        (("--all", "--only", "nothing"), "--only: 'nothing' selects nothing; name algorithms of"),
-        (("--all", "--replays", "10"), "--replays must be at least 1000, got 10"),
-        (("x.yaml", "--only", "block tree"), "--only: only with --all"),
-        (("x.yaml", "--algorithm", "a.py:b"), "audit one of: a SPEC"),
-        (("x.yaml", "--replays", "2000", "--probe", "3"), "--replays, --probe: only with --algorithm"),
-        (("--algorithm", "{own}"), '--algorithm needs --claim, such as --claim "gdp(mu=1, relation=reward)"'),
-        (("--algorithm", "{own}", "--claim", "gdp(mu=1)"), "add relation=reward, record or trajectory"),
-        (("--algorithm", "{own}", "--claim", CLAIM, "--relation", "record"), "'reward' in the claim and 'record' beside it"),
-        (("--algorithm", "{own}", "--claim", "gdp(mu=1, relation=record)"), "give both one relation"),
-        (("--algorithm", "{own}", "--claim", CLAIM, "--trust", "local"), "one release reads 4 records"),
-        (("--algorithm", "{own}", "--claim", CLAIM, "--replays", "10"), "--replays must be at least 1000, got 10"),
-        (("--algorithm", "{own}", "--claim", CLAIM, "--confidence", "1"), "--confidence must lie strictly between 0 and 1"),
-        (("--algorithm", "{own}", "--claim", CLAIM, "--delta", "0"), "--delta must be above 0 and at most 0.1"),
-        (("--algorithm", "{own}", "--claim", CLAIM, "--examples", "0"), "--examples must be at least 1"),
-        (("--algorithm", "{own}", "--claim", CLAIM, "--seed", "-1"), "--seed must be at least 0"),
-        (("--algorithm", "{own}", "--claim", CLAIM, "--rounds", "2"), "--rounds must be at least 3 here, got 2"),
-        (("--algorithm", "{own}", "--claim", CLAIM, "--arms", "3"), "has 2 actions, got 3"),
-        (("--algorithm", "{own}", "--claim", CLAIM, "--probe", "32"), "--probe must lie in [0, 32)"),
-        (("--algorithm", "{box}", "--claim", CLAIM, "--probe", "31"), "--probe must lie before the last of 32 rounds"),
-        (("--algorithm", "{box}", "--claim", CLAIM, "--arms", "1"), "--arms must be at least 2"),
-        (("--algorithm", "{box}", "--claim", CLAIM, "--trust", "local"), "a promise on messages"),
-        (("--algorithm", "{box}", "--claim", CLAIM, "--low", "1", "--high", "0"), "a range needs finite ends, low < high"),
-        (("--algorithm", "own_bandit", "--claim", CLAIM), "must be FILE.py:NAME"),
-        (("--algorithm", "nowhere.py:bandit", "--claim", CLAIM), "nowhere.py cannot be read"),
-        (("--algorithm", "{own}s", "--claim", CLAIM), "it defines Sensitive, Released, EpisodicGreedy, bandit"),
-        (("--algorithm", "{folder}/black_box.py:LENGTH", "--claim", CLAIM), "draws its own randomness"),
-        (("--algorithm", "{folder}/own_bandit.py:Released", "--claim", CLAIM), "needs total, pulls, clock"),
-        (("--algorithm", "{folder}/own_bandit.py:OTHER", "--claim", CLAIM), "defines no 'OTHER'"),
+        (("audit",), "Missing argument 'spec'"),
+        (("audit-own",), "Missing argument 'FILE.py:NAME'"),
+        (("audit-catalog", "--rounds", "9"), "No such option: --rounds"),
+        (("audit-catalog", "--only", "nothing"), "--only: 'nothing' selects nothing; name algorithms of"),
+        (("audit-catalog", "--replays", "10"), "--replays must be at least 1000, got 10"),
+        (("audit", "x.yaml", "--only", "block tree"), "No such option: --only"),
+        (("audit", "x.yaml", "--algorithm", "a.py:b"), "unexpected extra argument(s) (a.py:b)"),
+        (("audit", "x.yaml", "--replays", "2000", "--probe", "3"), "No such option: --replays"),
+        (("audit-own", "{own}"), '--claim: is missing, such as --claim "gdp(mu=1, relation=reward)"'),
+        (("audit-own", "{own}", "--claim", "gdp(mu=1)"), "add relation=reward, record or trajectory"),
+        (("audit-own", "{own}", "--claim", CLAIM, "--relation", "record"), "'reward' in the claim and 'record' beside it"),
+        (("audit-own", "{own}", "--claim", "gdp(mu=1, relation=record)"), "give both one relation"),
+        (("audit-own", "{own}", "--claim", CLAIM, "--trust", "local"), "one release reads 4 records"),
+        (("audit-own", "{own}", "--claim", CLAIM, "--replays", "10"), "--replays must be at least 1000, got 10"),
+        (("audit-own", "{own}", "--claim", CLAIM, "--confidence", "1"), "--confidence must lie strictly between 0 and 1"),
+        (("audit-own", "{own}", "--claim", CLAIM, "--delta", "0"), "--delta must be above 0 and at most 0.1"),
+        (("audit-own", "{own}", "--claim", CLAIM, "--examples", "0"), "--examples must be at least 1"),
+        (("audit-own", "{own}", "--claim", CLAIM, "--seed", "-1"), "--seed must be at least 0"),
+        (("audit-own", "{own}", "--claim", CLAIM, "--rounds", "2"), "--rounds must be at least 3 here, got 2"),
+        (("audit-own", "{own}", "--claim", CLAIM, "--arms", "3"), "has 2 actions, got 3"),
+        (("audit-own", "{own}", "--claim", CLAIM, "--probe", "32"), "--probe must lie in [0, 32)"),
+        (("audit-own", "{box}", "--claim", CLAIM, "--probe", "31"), "--probe must lie before the last of 32 rounds"),
+        (("audit-own", "{box}", "--claim", CLAIM, "--arms", "1"), "--arms must be at least 2"),
+        (("audit-own", "{box}", "--claim", CLAIM, "--trust", "local"), "a promise on messages"),
+        (("audit-own", "{box}", "--claim", CLAIM, "--low", "1", "--high", "0"), "a range needs finite ends, low < high"),
+        (("audit-own", "own_bandit", "--claim", CLAIM), "must be FILE.py:NAME"),
+        (("audit-own", "nowhere.py:bandit", "--claim", CLAIM), "nowhere.py cannot be read"),
+        (("audit-own", "{own}s", "--claim", CLAIM), "it defines Sensitive, Released, EpisodicGreedy, bandit"),
+        (("audit-own", "{folder}/black_box.py:LENGTH", "--claim", CLAIM), "draws its own randomness"),
+        (("audit-own", "{folder}/own_bandit.py:Released", "--claim", CLAIM), "needs total, pulls, clock"),
+        (("audit-own", "{folder}/own_bandit.py:OTHER", "--claim", CLAIM), "defines no 'OTHER'"),
     ],
 )
 def test_a_mistake_ends_with_2_and_one_clear_message(bandana, tmp_path, arguments, message):
     own, box = EXAMPLES / "own_bandit.py:bandit", EXAMPLES / "black_box.py:play"
-    done = bandana("audit", *(a.format(own=own, box=box, folder=EXAMPLES) if isinstance(a, str) else a for a in arguments))
+    done = bandana(*(a.format(own=own, box=box, folder=EXAMPLES) if isinstance(a, str) else a for a in arguments))
     assert done.exit_code == USER_MISTAKE, done.output
     assert message in _said(done)
     assert not (tmp_path / "bandana_data" / "own").exists()
@@ -360,7 +359,7 @@ def test_a_mistake_ends_with_2_and_one_clear_message(bandana, tmp_path, argument
     ],
 )
 def test_what_is_wrong_with_a_file_is_told_with_its_line(bandana, write, text, message):
-    done = bandana("audit", "--algorithm", write(text=text), "--claim", CLAIM)
+    done = bandana("audit-own", write(text=text), "--claim", CLAIM)
     assert done.exit_code == USER_MISTAKE, done.output
     assert message in _said(done)
     assert "Traceback" not in done.output + done.stderr
@@ -378,7 +377,7 @@ def test_what_is_wrong_with_a_file_is_told_with_its_line(bandana, write, text, m
     ],
 )  # fmt: skip
 def test_what_breaks_the_protocol_is_told(bandana, write, change, message):
-    done = bandana("audit", "--algorithm", write(change), "--claim", CLAIM)
+    done = bandana("audit-own", write(change), "--claim", CLAIM)
     assert done.exit_code == USER_MISTAKE, done.output
     assert message in _said(done)
 
@@ -396,14 +395,14 @@ def test_hidden_randomness_is_found_by_playing_twice(bandana, write):
         ("return np.where(episode < self.n_actions, episode, best)",
          "return np.where(episode < self.n_actions, episode, int(next(COUNT) % 7 == 0))"),
     )  # fmt: skip
-    done = bandana("audit", "--algorithm", hidden, "--claim", CLAIM)
+    done = bandana("audit-own", hidden, "--claim", CLAIM)
     assert done.exit_code == USER_MISTAKE
     assert "it draws its own randomness, or keeps something from one run to the next" in _said(done)
 
 
 def test_a_request_has_the_defaults_that_the_help_names(bandana):
     request = Request("a.py:b", CLAIM)
-    shown = bandana("audit", "--help").output
+    shown = bandana("audit-own", "--help-all").output
     for value in (request.replays, request.rounds, request.confidence, request.examples):
         assert str(value) in shown
 

@@ -58,8 +58,8 @@ def audit(tmp_path, monkeypatch):
     monkeypatch.setenv("BANDANA_DATA", str(tmp_path / "bandana_data"))
 
     def call(mechanism, *more, neighbor="[1]", claim="pure(epsilon=1)", replays=2000):
-        given = ["--mechanism", mechanism, "--data", "[0]", "--neighbor", neighbor, "--claim", claim]
-        return CliRunner().invoke(app, ["audit", *given, "--replays", str(replays), *map(str, more)])
+        given = [mechanism, "--data", "[0]", "--neighbor", neighbor, "--claim", claim]
+        return CliRunner().invoke(app, ["audit-release", *given, "--replays", str(replays), *map(str, more)])
 
     return call
 
@@ -107,7 +107,7 @@ def test_a_mistake_ends_the_audit_with_status_2(audit, script):
     assert result.exit_code == USER_MISTAKE
     assert (
         result.stderr
-        == "error: --mechanism: exec: ended with status 1 (no such column) after 0 of 8 lines: one line for each seed\n"
+        == "error: mechanism: exec: ended with status 1 (no such column) after 0 of 8 lines: one line for each seed\n"
     )
     assert not result.stdout
 

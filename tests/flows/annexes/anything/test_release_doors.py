@@ -1,4 +1,4 @@
-"""`bandana audit --mechanism` and `--samples`: data sets, claims, mistakes, and own code that misbehaves in its process."""
+"""`bandana audit-release`: data sets, claims, mistakes, and own code that misbehaves in its process."""
 
 import json
 from pathlib import Path
@@ -71,10 +71,11 @@ def audit(tmp_path, monkeypatch):
     (tmp_path / "mine.py").write_text(OWN)
 
     def call(name, *more, data="[0]", neighbor="[1]", claim="pure(epsilon=1.5)", replays=2000):
-        given = ["--mechanism", f"{tmp_path / 'mine.py'}:{name}"]
+        given = [f"{tmp_path / 'mine.py'}:{name}"]
         given += ["--data", data] if data else []
         given += ["--neighbor", neighbor] if neighbor else []
-        return CliRunner().invoke(app, ["audit", *given, "--claim", claim, "--replays", str(replays), *map(str, more)])
+        given += ["--claim", claim, "--replays", str(replays), *map(str, more)]
+        return CliRunner().invoke(app, ["audit-release", *given])
 
     return call
 
@@ -129,7 +130,7 @@ def test_neighbors_of_one_data_set_are_searched(audit, claim, users, epsilon, wo
 
 def test_neighbors_that_cannot_be_searched_are_refused(audit):
     for claim, more, data, words in (
-        ("pure(epsilon=1, relation=record)", (), "[0, 1]", "--mechanism needs --data and --neighbor"),
+        ("pure(epsilon=1, relation=record)", (), "[0, 1]", "a release needs --data and --neighbor"),
         ("pure(epsilon=1, relation=user)", (), "[0, 1]", "--users: relation=user needs whose each record is"),
         ("pure(epsilon=1, relation=add-remove)", ("--users", "[1, 2]"), "[0, 1]", "no other claim does"),
         ("pure(epsilon=1, relation=user)", ("--users", "3"), "[0, 1]", "one number or name for each record"),
@@ -145,8 +146,7 @@ def test_an_algorithm_is_audited_on_a_given_pair(tmp_path, monkeypatch):
     for name, rewards in (("a.npy", low), ("b.npy", high)):
         np.save(tmp_path / name, rewards)
     given = [
-        "audit",
-        "--algorithm",
+        "audit-own",
         "examples/own_bandit.py:bandit",
         "--pair",
         str(tmp_path / "a.npy"),
@@ -214,13 +214,14 @@ def test_mistakes_in_the_options_are_told(audit, more, words):
 
 
 def test_options_that_do_not_go_together_are_refused(audit, tmp_path):
-    assert "--rounds: not with --mechanism" in audit("noisy", "--rounds", 8).stderr
+    assert "No such option: --rounds" in audit("noisy", "--rounds", 8).stderr
     for given, words in (
-        (["--mechanism", "x.py:f", "--claim", "pure(epsilon=1)"], "needs --data and --neighbor"),
-        (["--samples", "a.npy", "b.npy"], "--samples needs --claim"),
-        (["--neighbor", "[1]", "--algorithm", "x.py:f"], "--neighbor: only with --mechanism"),
+        (["audit-release", "x.py:f", "--claim", "pure(epsilon=1)"], "needs --data and --neighbor"),
+        (["audit-release", "--samples", "a.npy", "b.npy"], "--claim: is missing"),
+        (["audit-release", "--claim", "pure(epsilon=1)"], "name a function, FILE.py:NAME, or two files of outputs"),
+        (["audit-own", "--neighbor", "[1]", "x.py:f"], "No such option: --neighbor"),
     ):
-        result = CliRunner().invoke(app, ["audit", *given])
+        result = CliRunner().invoke(app, given)
         assert result.exit_code == USER_MISTAKE
         assert words in result.stderr
 
@@ -233,7 +234,7 @@ def test_samples_are_audited_in_each_format(tmp_path):
     places[1].write_text("value\n" + "\n".join(map(str, sides[1])))
     places[2].write_text(json.dumps(sides[1].tolist()))
     for other in places[1:]:
-        given = ["audit", "--samples", str(places[0]), str(other), "--claim", "pure(epsilon=1)", "--json"]
+        given = ["audit-release", "--samples", str(places[0]), str(other), "--claim", "pure(epsilon=1)", "--json"]
         result = CliRunner().invoke(app, given)
         assert result.exit_code == FAILURE
         assert json.loads(result.stdout)["verdict"] == "FAIL"

@@ -42,8 +42,8 @@ def evidence_of(tmp_path, monkeypatch):
 
     def call(what, *words, claim, replays=2000):
         name = f"{tmp_path / 'mine.py'}:{what}" if ":" not in what else f"{EXAMPLES}/{what}"
-        kind = "--mechanism" if ":" not in what else "--algorithm"
-        given = ["audit", kind, name, *words, "--claim", claim, "--replays", str(replays), "--json"]
+        command = "audit-release" if ":" not in what else "audit-own"
+        given = [command, name, *words, "--claim", claim, "--replays", str(replays), "--json"]
         return Path(json.loads(CliRunner().invoke(app, given).stdout)["files"]["evidence"])
 
     return call

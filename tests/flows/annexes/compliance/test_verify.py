@@ -70,7 +70,7 @@ def file(content, tmp_path):
 
 @pytest.fixture(scope="module")
 def rebuilt():
-    """Evidence of a subject of `bandana audit --all`, which its name alone rebuilds."""
+    """Evidence of a subject of `bandana audit-catalog`, which its name alone rebuilds."""
     outcome = audited("block phases", FEW)
     assert outcome.verdict is Verdict.PASS, outcome.reasons
     return outcome

@@ -1,4 +1,4 @@
-"""Evidence as `bandana audit --all` leaves it, without its store: `bandana verify` can run such an audit again."""
+"""Evidence as `bandana audit-catalog` leaves it, without its store: `bandana verify` can run such an audit again."""
 
 from dataclasses import asdict, replace
 from functools import partial
