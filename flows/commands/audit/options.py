@@ -25,7 +25,7 @@ class Replays:
 class Effort(Replays):
     """Length of an audit of algorithms."""
 
-    RARE: ClassVar = ("confidence", "delta", "examples")
+    RARE: ClassVar[tuple[str, ...]] = ("confidence", "delta", "examples")
     delta: Annotated[float | None, real_option("Delta at which epsilon is stated; the claim's, or 1e-5.")] = None
     examples: Annotated[int | None, option("Cases tried by the deterministic audit; 100.", parser=whole)] = None
 
