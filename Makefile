@@ -14,7 +14,7 @@ TYPES := .mypy_cache/said.txt
 BESIDE = mkdir -p $(dir $(TYPES)); $(BIN)/mypy > $(TYPES) 2>&1 & types=$$!; $(1); tests=$$?; \
 	wait $$types; types=$$?; cat $(TYPES); test $$types -eq 0 -a $$tests -eq 0
 
-.PHONY: demo test test-all test-numeric test-python quick lint style bench docs clean
+.PHONY: demo test test-all test-numeric test-python quick lint style bench docs release clean
 
 demo: $(STAMP)
 	$(BIN)/bandana demo
@@ -51,6 +51,11 @@ docs: $(STAMP)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 	@echo "open site/index.html, or serve it: $(BIN)/python -m mkdocs serve"
 
+# Wheel, sdist, bill of materials and lock file of the commit into dist/, built twice and compared; the upload is yours.
+release: $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[release]"
+	$(BIN)/python deploy/release.py dist
+
 $(STAMP): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
@@ -59,4 +64,4 @@ $(STAMP): pyproject.toml constraints.txt
 	touch $@
 
 clean:
-	rm -rf $(VENV) .venv-* bandana_data build site *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-* bandana_data build dist site *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
