@@ -150,7 +150,7 @@ TESTS = {
         "privacy_core/test_ledger_by_hand.py", "privacy_core/test_composition.py", "audits/test_claims.py",
         "flows/annexes/anything/outputs", "flows/annexes/anything/pairs/test_given_pairs.py",
     ),
-    "report": ("audits/reporting/test_report_pages.py",),
+    "report": ("audits/reporting/test_reporting.py",),
     "pipeline": ("flows/api/test_run.py",),
     "pipeline,sign": ("flows/annexes/compliance/test_bundles.py",),
     "crosscheck": ("flows/annexes/crosscheck/test_opacus_private.py",),
@@ -182,6 +182,7 @@ def pins(tmp_path_factory):
     return place
 
 
+@pytest.mark.timeout(3600)  # it downloads and installs
 @pytest.mark.nightly
 @pytest.mark.parametrize("extras", TESTS)
 def test_the_wheel_with_an_extra_passes_the_tests_of_its_layer(extras, wheel, pins, tmp_path):

@@ -103,3 +103,31 @@ def new(
         except KeyFileError as error:
             raise SpecError(str(error)) from error
         echo(f"private   {path}, keep it to yourself", f"public    {public}", f"name      {name}")
+
+
+def ci(
+    reports: Annotated[list[Path], typer.Argument(help="JSON files of reports.", show_default=False)],
+    sarif: Annotated[Path | None, option("Write SARIF 2.1.0, for code scanning.")] = None,
+    in_toto: Annotated[Path | None, option("Write an in-toto statement with the predicate Test Result, not signed.")] = None,
+    debug: Debug = False,
+) -> None:
+    """Say reports to a pipeline: annotations for GitHub on standard output, SARIF, and an in-toto test result."""
+    with failures(debug):
+        from bandana.audits.evidence import UnusableEvidence
+        from bandana.audits.reporting import validate
+        from bandana.flows.annexes.compliance import pipelines
+        from bandana.flows.annexes.compliance.evidence.report import read_report
+        from bandana.flows.folder.store import write_whole
+        from bandana.flows.texts.mistakes import SpecError
+
+        try:
+            documents = {place: read_report(place) for place in reports}
+            for document in documents.values():
+                validate(document)
+        except (UnusableEvidence, ValueError) as error:
+            raise SpecError(str(error)) from error
+        if sarif is not None:
+            write_whole(sarif, json.dumps(pipelines.sarif([*documents.values()]), indent=1).encode())
+        if in_toto is not None:
+            write_whole(in_toto, json.dumps(pipelines.in_toto(documents), indent=1).encode())
+        echo(*(pipelines.annotation(entry) for document in documents.values() for entry in document["audits"]))
