@@ -85,8 +85,7 @@ def _examine(request: Request, controls: tuple[Control, ...]) -> Outcome:
 def try_control(request: Request, control: Control) -> TriedControl:
     """Plants one fault into the honest algorithm of a request, and looks for it with the same effort.
 
-    Replays look for every fault that leaves something to see in them; for one that others must catch, with a part of the
-    effort.
+    Replays look for every fault that leaves something to see; for one that others must catch, with a part of the effort.
     """
     planted = replace(request, trial=request.trial.planted(control), until_caught=True, must_catch=control.caught_by)
     findings = _search(planted, (*((SAMPLING,) if control.is_sampled else ()), *control.caught_by))

@@ -63,8 +63,7 @@ def parse(
       is_published: whether delta may be any that a paper shows, up to 1; at most 0.1 else.
 
     Returns:
-      the claim; where it is no GDP claim and implies none, its statement names the assumption under which it is tested as
-      one.
+      the claim; where it implies no GDP claim, its statement names the assumption under which it is tested as one.
 
     Raises:
       ClaimError: unknown definition, missing, unknown or repeated part, a number out of its range, or no relation.

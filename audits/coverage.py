@@ -17,8 +17,7 @@ class Coverage:
       rounds: of each replay; what shows later was not seen.
       values: listed ones that a record took on either side, increasing.
       cases: changes of a record that were tried.
-      rarest: probability of the rarest event that would have been seen, about 4 over the number of runs in which it could
-        have happened.
+      rarest: probability of the rarest event that would have been seen, about 4 over the runs that could have shown it.
       unit: what one record is: round or episode.
       tail: probability of the rarest tail of one release's noise that would have been seen; 1 where no noise was widened.
       refused: what the algorithm raised under wider noise, so that no tail was searched; empty where it bore that.

@@ -303,8 +303,7 @@ class Outcome:
       about: what a reader needs to repeat the audit.
       provenance: how this outcome came to be, in JSON's own types; None where that was not recorded.
       coverage: what the searches without replays tried; None where that is not known.
-      at_test_budget: the same algorithm at a budget at which faults show, with the planted faults; None where the claimed
-        budget is such a one.
+      at_test_budget: the same algorithm at a budget at which faults show, with planted faults; None: the claimed one does.
     """
 
     subject: Mapping[str, str]

@@ -1,7 +1,6 @@
 """Plan of the bounds of an audit, and of each one's share of the failure probability: known from claim and effort alone.
 
-An auditor follows the plan, and whoever verifies evidence follows it again: a bound that the plan holds and the file lacks
-was left out.
+An auditor follows the plan, and a verifier follows it again: a bound that the plan holds and the file lacks was left out.
 """
 
 from __future__ import annotations

@@ -30,8 +30,7 @@ class Annex:
     """Additions of an annex to the core; its package holds one as `ANNEX`.
 
     Attributes:
-      plugs: name of a point of the core -> what the annex adds there, by name, each as `module:name`, which is imported when
-        it is asked for. The core's points:
+      plugs: name of a point of the core -> what the annex adds there, by name, as a lazy `module:name`. The core's points:
         `commands`, functions of the command line, in the order of the help; `groups`, commands with commands of their own;
         `panels`, the panel of the help for each of both, one of `flows.cli.PANELS`;
         `steps`, functions of (plan, data folder) that return JSON rows, which the suite flow runs;

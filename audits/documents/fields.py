@@ -1,8 +1,7 @@
 """Kinds of values that documents hold, and the type that all of their objects derive from.
 
 Documents are plain dictionaries, typed as `TypedDict`: what is written is what was built, and pydantic checks it and derives
-the JSON schema. No other field is allowed than those of the type, and no value is converted. The string in `Annotated` is a
-field's description.
+the JSON schema. Other fields are refused, and no value is converted. The string in `Annotated` is a field's description.
 """
 
 from __future__ import annotations

@@ -29,8 +29,7 @@ from bandana.privacy_core.sums import contents, reopen
 class _RemembersSums(EpisodicUCB):
     """Keeps exact sums beyond their episode, and releases them in a faulty way.
 
-    The released state holds in addition, each (n_reps, n_arms), the kept sum of each arm, and where the arm's last episode
-    began and ended.
+    The released state also holds, each (n_reps, n_arms), each arm's kept sum, and where its last episode began and ended.
     """
 
     def init(self, n_reps: int) -> tuple[State, State]:

@@ -2,8 +2,7 @@
 
 Features whose norm nobody checked, a Gram matrix that decides before it is released, counts that are thought public because
 the algorithm chose the actions (they are where all users have one public decision set), exact rewards that decide beside
-public counts, and rewards in another unit than their noise. All else is faults of linear bandits and of
-noisy sums.
+public counts, and rewards in another unit than their noise. All else is faults of linear bandits and sums.
 """
 
 from __future__ import annotations

@@ -182,8 +182,7 @@ _SMALL: dict[str, tuple[str, ...]] = {
     "one-step-paid": (DETERMINISTIC,), "shift-from-noise": (DETERMINISTIC,),
 }  # fmt: skip
 """Faults that replays need not catch. As printed noise is made for values that late steps do not have, and replays reach 0.7
-of its cost; the least favorable pair has x' = -x, which no matrix shows; and what is decided moves the pairs of other users
-by little."""
+of its cost; the least favorable pair has x' = -x, which no matrix shows; and decisions move other users' pairs by little."""
 
 _WEIGHTED = _SMALL | {"noise-halved": (NOISE,)}
 """In few episodes nothing is known of variances: one moves the weighted sums by less than what their noise is made for."""

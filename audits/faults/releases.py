@@ -6,8 +6,7 @@ request is answered with less noise than is paid for, with the same noise twice,
 
 Where a mechanism knows its true law, the likelihood ratio of the transcript stays exact and the audit of a planted fault is
 as sharp as that of the honest algorithm. Where it does not, it keeps the declared density, as an implementation that is
-wrong without knowing it would: the score of a replay believes the declaration, and only what can be seen without that
-belief counts.
+wrong without knowing it would: a replay's score believes the declaration, and only what is seen without that counts.
 """
 
 from __future__ import annotations

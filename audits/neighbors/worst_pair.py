@@ -272,10 +272,8 @@ def find(algorithm: Algorithm, table: Table, probes: Sequence[int], seed: int, p
       algorithm: what to audit.
       table: data that is tried as a context too; all contexts have its length and its declared range.
       probes: positions that are tried besides early and late ones, each in [0, table.n_users).
-      seed: of the contexts and the pilot; the same seed finds the same pair. Pilot replays are used for nothing else, so
-        that bounds on the pair stay valid.
-      private_records: whether a record is covariates and rewards; then canaries are tried with other contexts, or other
-        episodes.
+      seed: of the contexts and the pilot; the same seed finds the same pair. Pilot replays serve no bound.
+      private_records: whether a record is covariates and rewards; canaries then have other contexts or episodes too.
 
     Returns:
       the pair; the first of those that are equally bad: early canaries, as more of what follows may depend on them.

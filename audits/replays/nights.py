@@ -14,8 +14,7 @@ because the seed is fresh. So, if the claim with the value v holds,
 
 and W_k(v) = E_1(v) ... E_k(v) is a nonnegative supermartingale that starts at 1. By Ville's inequality (1939) it ever
 reaches 1 / level with probability at most `level`, however many nights there are and whenever somebody looks. The claims
-are nested: the largest value refuted together with all before it is an anytime-valid lower bound on the true one
-(`lower_of`).
+are nested: the largest value refuted with all before it is an anytime-valid lower bound on the true one, `lower_of`.
 
 **Why seeds must be fresh.** With a fixed seed every night makes the same replays: given the past, E_k(v) is a known number
 and no variable of mean 1, so that a night with E_k(v) > 1 could be repeated until any claim is refuted. That is why the

@@ -128,14 +128,12 @@ def replay(
     the releases, is the likelihood ratio of the transcripts: the Neyman-Pearson statistic, for any algorithm.
 
     Args:
-      algorithm: what to audit; each block plays a copy of it, so that threads share nothing. One that cannot be copied
-        plays in one thread.
+      algorithm: what to audit; each block plays a copy, so that threads share nothing; without one, in one thread.
       pair: the two data sets.
       on_neighbor: replay the neighbor instead of the data set.
       n_replays: at least 1.
       seed: one child a block; the result depends neither on the block order nor on the number of workers.
-      workers: threads, which need no process of their own since all that takes time releases the interpreter; None: see
-        `default_workers`.
+      workers: threads, which suffice since all that takes time releases the interpreter; None: `default_workers`.
     """
     return _replay(algorithm, pair, {on_neighbor: seed}, n_replays, workers)[0]
 

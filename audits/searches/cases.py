@@ -44,8 +44,7 @@ class Case:
       record: which one is replaced.
       replacement: its rewards then.
       seed: of the noise.
-      covariates: those of each user, as `Table.covariates` has them: features of the actions, or a tree of states; None
-        where there are none.
+      covariates: those of each user, as `Table.covariates` has them: features of the actions, or a tree of states; or None.
       replaced_covariates: those of the record after the change; None where they stay.
       episode: horizon, number of states and of actions, in episodes.
       wide: the release whose noise has three times its scale (`bandana.audits.searches.widened`), from 0; -1 for none.

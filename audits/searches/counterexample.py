@@ -179,8 +179,7 @@ class Counterexample:
     def lines(self) -> list[str]:
         """The counterexample as text: the data, every release, and what they amount to; at most 110 columns wide.
 
-        Long tables are cut in the middle, at three dots; the changed record and offending releases stay, of many the first
-        and the last.
+        Long tables are cut in the middle, at three dots; the changed record and offending releases stay.
         """
         case = self.case
         lines = [

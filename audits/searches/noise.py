@@ -2,8 +2,7 @@ r"""The noise audit: does every released number carry noise of its own, of the d
 
 The deterministic audit (`bandana.audits.searches.deterministic`) looks at exact values, schedules and charges. It takes it
 on trust that each release adds fresh noise of the law that its mechanism declares; a node that shares its noise with another
-one, or noise of half the size, passes. Here a run is recorded live, with exact values beside outputs, and what was added is
-looked at.
+one, or noise of half the size, passes. Here a run is recorded live, exact values beside outputs, which shows what was added.
 
 Let w be what a release added, `whiten(output - value)`: under the declared law its coordinates are independent of each
 other and of everything before, also where the algorithm decided from earlier outputs what to release next. Each coordinate

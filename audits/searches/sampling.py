@@ -124,8 +124,7 @@ def _attempts(request: Request) -> list[tuple[Effort, tuple[PlannedBound, ...]]]
 def _pairs(request: Request) -> Iterator[Pair]:
     """All pairs; for planted faults first those on which a few replays show most.
 
-    The order changes no bound, and one above the limit comes sooner. One that replays need not catch is looked for on the
-    first of them alone.
+    The order changes no bound, and one above the limit comes sooner. What replays need not catch is sought on the first.
     """
     pairs = request.canaries
     if request.until_caught:

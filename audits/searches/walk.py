@@ -5,8 +5,7 @@ replicate of one batch is a case of its own: a table, a record of it, and what t
 record of a table as long as a replay changes hundreds of times, from and to every value of its lists, and a leak may show at
 any later round: in an action, a schedule, a release, or a field of the released state. Since every replicate also has noise
 of its own, an event of probability p that shows the record is met with probability 1 - (1 - p)^n in n changes of it. In
-half of the replicates one release is drawn with a larger scale (`bandana.audits.searches.widened`), so that leaks in the
-tails of noise are met too.
+half of the replicates one release is drawn with a larger scale (`bandana.audits.searches.widened`), to meet leaks in tails.
 """
 
 from __future__ import annotations

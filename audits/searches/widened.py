@@ -71,8 +71,7 @@ def rarest_tail(mechanisms: Iterable[Mechanism], chance: float) -> float:
     A tail beyond t on one side has probability q = sf(t); wide noise enters it with probability sf(t / WIDER).
 
     Args:
-      mechanisms: those of the run; with none but Gaussian noise the tail is Gaussian, else that of Laplace noise, which is
-        the larger one.
+      mechanisms: those of the run; with none but Gaussian noise the tail is Gaussian, else the larger one of Laplace noise.
       chance: the probability for wide noise, in (0, 1].
 
     Returns:

@@ -278,8 +278,7 @@ class GramBed(Bed):
 class RepeatedSum(RunningSum[Counted]):
     """The running sum released anew at every step: the composition theorem at its plainest, and the baseline of all others.
 
-    The first record lies in every release, so n_steps releases touch it, and the noise of each is sqrt(n_steps) times that
-    of one.
+    The first record lies in every release, so n_steps releases touch it, and each has sqrt(n_steps) times the noise of one.
 
     Attributes:
       mechanism: what adds the noise of one release; its budget is that of n_steps releases (`Releases(n_steps)`).

@@ -24,8 +24,7 @@ def benchmark_block(block: Block, store: Store) -> tuple[dict[str, np.ndarray], 
     """Regret curves and the privacy spent, of one block of replicates; from the store if they are there.
 
     Returns:
-      arrays and description, see `replicates.play`; the description also holds the provenance: how the block came to be, and
-      what it is a result of.
+      arrays and description, see `replicates.play`; the description also holds the provenance: how the block came to be.
     """
     if (stored := store.load(BENCHMARK, block.key)) is not None:
         return stored

@@ -289,8 +289,7 @@ class _Beside(MetaPathFinder):
 def _executed(path: Path, files: OwnFiles) -> ModuleType:
     """Runs the file as a module of its own, and leaves no compiled file.
 
-    Local modules are loaded from its folder anew and are forgotten afterwards: another user's file may import others of the
-    same name.
+    Local modules are loaded anew and forgotten afterwards: another user's file may import others of the same name.
     """
     module = ModuleType(f"bandana_own_{path.stem}")
     module.__file__ = str(path)

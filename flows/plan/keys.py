@@ -67,8 +67,7 @@ def noise_seed(block: Block) -> np.random.SeedSequence:
 def shared_seed(block: Block, purpose: int) -> np.random.SeedSequence:
     """A seed for each purpose and block, the same in all cells on an environment.
 
-    They play on common random numbers, so that a comparison of two cells, replication by replication, is free of what was
-    drawn for both.
+    They play on common random numbers, so that a comparison of two cells is free of what was drawn for both.
     """
     root = block.cell.spec.seed
     facts = {"environment": _drawn_from(block.cell.environment), "seed": root}

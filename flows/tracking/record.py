@@ -36,8 +36,7 @@ class CellRecord:
       dataset: the data played on, or None: `name`, `digest`, `source` (text); where it helps also `context` (of its use,
         'benchmark' unless said), `columns` (names) and `profile` (facts about the table that may be known).
       note: Markdown at the head of the run's page.
-      provenance: how the numbers came to be, as further tags: what is stored with the results, also where a run that is
-        written already says something else.
+      provenance: how the numbers came to be, as further tags: as stored with the results, whatever a run already says.
       fills: names of metrics that are written where nothing stands yet, and otherwise give way to what does.
     """
 

@@ -163,11 +163,9 @@ class Tracker:
             both = [self._store.client.get_experiment_by_name(name) for name in (suite, suite + NIGHTS)]
             if not (active := [experiment for experiment in both if experiment is not None]):
                 return 0
-            marked = set[str]()
-            for experiment in active:
-                current = self._experiments.current(experiment).items()
-                cells = [run for (role, _), run in current if role == "cell"]
-                marked |= {run.run_id for run in cells if run.tags.get("cell", run.name) in names}
+            current = [item for experiment in active for item in self._experiments.current(experiment).items()]
+            cells = [run for (role, _), run in current if role == "cell"]
+            marked = {run.run_id for run in cells if run.tags.get("cell", run.name) in names}
             numbers = [experiment.experiment_id for experiment in active]
             tagged = pages(self._store.client.search_runs, experiment_ids=numbers, filter_string="tags.baseline = 'true'")
             before = {run.info.run_id for run in tagged}

@@ -1,7 +1,6 @@
 """Anything: audits of what no catalog and no spec names, such as algorithms in files, functions, releases and programs.
 
-`bandana.primitives` goes with it. `bandana.testing` stays, since pytest loads it by its entry point; its `assert_private`
-needs this annex.
+`bandana.primitives` goes with it. `bandana.testing` stays, since pytest loads it; its `assert_private` needs this annex.
 """
 
 from bandana.flows.annex import Annex

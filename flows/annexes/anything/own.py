@@ -60,8 +60,7 @@ class Request:
       algorithm: FILE.py:NAME.
       arms: for a function, or for something that builds an algorithm; None: two, or as the algorithm says.
       seconds: for all runs; a slow function gets fewer replays, and an algorithm that takes longer is stopped.
-      pair: two data sets, or how files and literals are written; None: those that the claim names, or neighbors are
-        searched for.
+      pair: two data sets, or how files and literals are written; None: the claim's, or neighbors are searched for.
       users: with relation=user, whose each round is, how many consecutive rounds a user has, or how a file or a literal that
         says so is written.
       data: with relation=user, the table of rewards (n_rounds, n_arms) in which users are replaced; None: one is drawn.

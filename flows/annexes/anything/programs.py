@@ -72,8 +72,7 @@ class Program(ManyRuns):
           seeds: whole numbers.
 
         Raises:
-          BrokenSubject: it cannot be started, ends or hangs before all is written, writes something else, or ignores its
-            seeds; the message is one line.
+          BrokenSubject: it cannot be started, ends or hangs too early, writes something else, or ignores its seeds.
         """
         numbers = [int(seed) % _SEEDS for seed in np.atleast_1d(seeds)]
         text = "\n".join([_as_json(data), *map(str, numbers)]) + "\n"

@@ -27,8 +27,7 @@ _FAULTS = "planted faults"
 def with_catalog(verification: Verification, outcome: Outcome) -> Verification:
     """The verification of a catalog algorithm's evidence, its claim's words and its planted faults beside the catalog's.
 
-    No field of the file decides which of them count: where another version of the catalog had other words, its evidence is
-    verified with that version.
+    No field of the file decides which of them count: evidence of another catalog is verified with that one.
     """
     if outcome.subject.get("kind") != "catalog":
         return verification

@@ -2,8 +2,7 @@
 
 Three rules make a ranking of a table of means:
 
-- **Who plays.** Each entry once in a trust model, with the weakest claim that it has within the level: no row is chosen by
-  its result.
+- **Who plays.** Each entry once in a trust model, with its weakest claim within the level: no row is chosen by its result.
 - **The learning gate.** A contest has a winner only if its row of least mean is better than uniform play and than the best
   constant action, by one-sided paired t-tests. Both must be beaten, so that two tests err no more often than one; but
   the least of k means looks better than it is, so each test has a level of 5 % divided by k.

@@ -40,36 +40,30 @@ _DATA = {"simulated": "simulated data", "public": "real data", "own": "your own 
 _READ = (
     ("Regret", "Mean over replications of the reward lost, with its 95 % interval. All rows of a problem play on common "
      "random numbers."),
-    ("Rounds to stop", "Of tests for the best arm that stop as soon as they are wrong with the given probability at most: "
-     "mean number of rounds, the horizon for a test that did not stop. A row of which the interval of wrong answers lies "
-     "above the given error wins nothing."),
-    ("Wrong", "Of tests for the best arm: share of those that recommend another arm, with the interval of Clopper and "
-     "Pearson. Arms come in random order."),
+    ("Rounds to stop", "Mean rounds of tests for the best arm with a given error; the horizon for a test that did not stop. "
+     "A row whose interval of wrong answers lies above the error wins nothing."),
+    ("Wrong", "Share of such tests that recommend another arm, with Clopper and Pearson's interval. Arms come shuffled."),
     ("µ claimed", "The promise as µ of Gaussian DP, so that Rényi, zero-concentrated, pure and approximate claims stand on "
      "one axis. Each entry gets the weakest claim of its kind within a level."),
     ("µ accounted", "What the ledger of this run composed over the whole horizon for the worst record."),
-    ("µ measured", "Lower bound of the audit of the same entry at the same level, with planted faults; of a pure claim the "
-     "bound is on ε, shown as the µ that this ε has. A promise depends on no problem, so each entry is audited on one. A "
-     "dash: not audited at this level."),
+    ("µ measured", "Lower bound of the audit of the same entry and level; of a pure claim, the µ that the bound on ε has. A "
+     "promise depends on no problem, so each entry is audited on one. A dash: not audited at this level."),
     ("/ lower bound", "Regret, rounds or errors divided by the least of any algorithm with the claim. Some bounds are the "
-     "leading term for long horizons, as the list below each table says: a row may lose less. A dash: none is known, as "
-     "for real data whose rows are fixed."),
-    ("Front", "No row in the same trust model promises as much and does better. Trust models are not compared: central DP "
-     "of rewards, joint DP of records and local DP protect different things. `own`: on the front of its kind of guarantee "
-     "alone. A common µ puts kinds on one axis, and so ranks laws of noise too: at small µ, Gaussian noise is smaller than "
-     "the Laplace noise of a pure claim."),
+     "leading term for long horizons: a row may lose less. A dash: none is known, as for real data with fixed rows."),
+    ("Front", "No row in the same trust model promises as much and does better. Trust models protect different things and "
+     "are not compared. `own`: on the front of its kind of guarantee alone. A common µ ranks laws of noise too: at small µ, "
+     "Gaussian noise is smaller than the Laplace noise of a pure claim."),
     ("Guarantee", "Pure: ε-DP. Concentrated: Rényi, zero-concentrated and Gaussian DP. Approximate: (ε, δ)-DP. Each kind "
      "has contests and a front of its own beside those of all."),
-    ("Defaults, tuned", "Each row plays with one factor on its widths for its whole family, and again with the exploration "
-     "that was tuned for it. Both are chosen by the least regret on development instances that no page shows, on one grid "
-     "with the same effort for all. Tests for the best arm are not tuned: with narrower widths they would err more often. "
-     "A bound on regret is proved at a factor of 1 alone. Exploration changes no noise and no claim: both share an audit."),
-    ("Replications", "A row whose measure has a sample skewness above 2 over the first replications plays on to 200, with "
-     "the seeds that it would have had anyway."),
-    ("Best", "In each trust model every entry plays once within a level, with the weakest claim that it has there. Nobody "
-     "is best where the row of least mean is not shown to beat uniform play and the best constant action: one-sided "
-     "paired t-tests at 5 % divided by the number of entries. A row that fails its audit is in no contest and on no front."),
-    ("Or", "The 95 % confidence set of the best: rows that are not shown to be worse than another one, by one-sided paired "
+    ("Defaults, tuned", "Each row plays with one factor on its widths for its whole family, and again with tuned "
+     "exploration. Both have the least regret on development instances that no page shows, on one grid for all. Tests for "
+     "the best arm are not tuned: they would err more often. A bound on regret is proved at a factor of 1 alone. Exploration "
+     "changes no noise and no claim: both share an audit."),
+    ("Replications", "A row whose measure has a sample skewness above 2 plays on to 200 replications, with its own seeds."),
+    ("Best", "In each trust model every entry plays once within a level, with its weakest claim there. Nobody is best where "
+     "the row of least mean is not shown to beat uniform play and the best constant action. The tests are one-sided paired "
+     "t-tests at 5 % divided by the number of entries. A row that fails its audit is in no contest and on no front."),
+    ("Or", "The 95 % confidence set of the best: rows not shown to be worse than another one. Tests are one-sided paired "
      "t-tests of all ordered pairs with Holm's method. All equally good best rows are in it with 95 % together."),
     ("Median, 90 %", "Of the replications: half of them, and nine of ten, do not exceed it. A few bad runs make a mean."),
     ("≥ uniform", "Share of replications that lost as much as uniform play on the same random numbers, or more."),

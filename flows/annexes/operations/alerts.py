@@ -67,8 +67,7 @@ def watch(url: str | None, watched: Mapping[str, Watched]) -> None:
     """Replaces all alerts that the server has by those of these deployments; without a URL, none are left.
 
     Two automations a deployment: one tells of a run that failed or crashed, which an audit that did not pass and a
-    regression make it do; the other that no run has ended for too long. They live in Prefect's server: while that is
-    down nothing is sent.
+    regression make it do; the other that no run has ended for too long. Prefect's server sends them while it runs.
 
     Args:
       url: a webhook, which gets JSON with `subject`, `body` and `text`, or an address that apprise knows.

@@ -1,7 +1,6 @@
 """The history of flow runs in the data folder: what of it is old, and how it is removed, by Prefect's own means.
 
-History holds no result: reports, evidence, the diary of nights and MLflow's runs lie elsewhere. Deployments, schedules and
-runs that have not ended stay.
+It holds no result: reports, evidence, the diary of nights and MLflow's runs lie elsewhere. Open runs and schedules stay.
 """
 
 from __future__ import annotations

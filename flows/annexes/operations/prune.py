@@ -108,8 +108,7 @@ def prune(folder: DataFolder, keep: float, *, is_dry: bool = False) -> Pruned:
     """Removes results older than `keep` seconds that nothing stands on, and unfinished files of dead processes.
 
     Reports, evidence files of suites, baselines, budget books and everything outside `results/` stay. What is removed is
-    computed again if a spec asks for it again; what was drawn on private rows and charged to a book never is, as that would
-    be charged again.
+    computed again if a spec asks for it again; what was charged to a book never is, as that would be charged again.
     """
     store, now = Store(folder.results), time.time()
     files, notes = _reported(folder)

@@ -3,8 +3,7 @@
 The adversary may know all rewards but one. So a batch in which each replicate has rewards of its own, all drawn, is an audit
 of every record: the runs in which record r has one value against those in which it has another are a data set and its
 neighbor, with the other rewards drawn and known. If the claim holds for every pair, it holds for this mixture: a divergence
-of mixtures with one law of a known part, hockey-stick or Rényi, is at most the largest of the parts, and a trade-off
-function is convex.
+of mixtures with one law of a known part, hockey-stick or Rényi, is at most the largest part; trade-offs are convex.
 """
 
 from __future__ import annotations

@@ -63,8 +63,7 @@ def adapted(function: Callable[..., object], shape: Shape, span: Interval, guard
     """The function as (rewards, seed) -> actions, for rewards of shape (n_reps, n_rounds, n_arms).
 
     Args:
-      function: takes such rewards, or those of one run, (n_rounds, n_arms), or a `RewardStream`; and a seed or a
-        generator of any name, or none.
+      function: takes such rewards, of one run (n_rounds, n_arms), or a `RewardStream`; and a seed, a generator or none.
       shape: rounds and arms.
       span: declared range of rewards.
       guard: what calls are wrapped in.
@@ -182,8 +181,7 @@ def check(play: Play, table: RewardTable, seed: int, n_reps: int = 64) -> None:
     """Refuses a function whose replays would not be what the bounds take them for.
 
     Raises:
-      BrokenSubject: wrong shape, another answer to the same seed, the same answer to every seed, or one draw of noise for
-        all replicates.
+      BrokenSubject: wrong shape, another answer to the same seed, one answer to every seed, or one noise for all replicates.
     """
     seeds = SeedSequence(seed, spawn_key=(2,)).generate_state(8, np.uint32).tolist()
     plays = [play_rows(play, table, n_reps, number) for number in seeds]

@@ -2,8 +2,7 @@
 
 A reward of its own coin can be related to a later action only through the function. Correlations of all records with all
 later actions, switches and repetitions, one by one and in pairs of records, are a few products of matrices. Boosted trees
-on all actions and all other rewards then split on several columns in turn, so that a leak that depends on other rewards is
-seen.
+on all actions and all other rewards then split on several columns in turn, which shows a leak that depends on other rewards.
 """
 
 from __future__ import annotations

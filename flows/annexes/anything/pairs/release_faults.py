@@ -1,7 +1,6 @@
 """Faults planted in the outputs of a release: they take the way of its own outputs, through caller, encoder and learners.
 
-Each shows the data set beside an output that was drawn already, so that the release is not run again. Where such a fault is
-missed, silence says nothing.
+Each shows the data set beside an output that was drawn already, without a new run. If one is missed, silence says nothing.
 """
 
 from __future__ import annotations

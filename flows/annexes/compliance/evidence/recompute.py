@@ -45,8 +45,7 @@ def verify(path: Path) -> Verification:
     Which bounds must be there follows from claim and effort, and the statement from the claim.
 
     Raises:
-      UnusableEvidence: see `read`; or a field is of another kind than its meaning asks for, or a library that composes noise
-        is missing.
+      UnusableEvidence: see `read`; or a field is of the wrong kind, or a library that composes noise is missing.
     """
     evidence = read(path)
     try:
