@@ -32,6 +32,7 @@ from bandana.flows.tracking.comparison_view import (
     run_color,
 )
 from bandana.flows.tracking.descriptions import NOTE
+from bandana.flows.tracking.experiments import IS_NIGHT, NIGHTS
 from bandana.flows.tracking.tracker import CellRecord, Tracker, TrackingError
 
 TAG_LIMIT = 5000  # characters; older servers take no more in an experiment's tag
@@ -314,6 +315,52 @@ def test_the_baseline_is_tagged_and_a_later_one_takes_its_place(tracker: Tracker
     for wanted, marked in (({"one", "gone"}, ["one"]), ({"two"}, ["two"])):
         assert tracker.mark_baseline("demo", wanted) == 1
         assert [run.info.run_name for run in all_runs(tracker) if run.data.tags.get("baseline") == "true"] == marked
+
+
+def test_nights_have_an_experiment_of_their_own(open_tracker: Callable[[], Tracker]) -> None:
+    by_hand = open_tracker()
+    by_hand.experiment("demo", "text")
+    by_hand.log_cell("demo", CELL)
+    before = IS_NIGHT.set(True)
+    try:
+        at_night = open_tracker()
+        at_night.experiment("demo", "text")
+        at_night.log_cell("demo", CELL)
+        assert at_night.keep_only("demo", {"another"}) == 1
+    finally:
+        IS_NIGHT.reset(before)
+    experiments = {each.name: each for each in client_of(by_hand).search_experiments() if each.name != "Default"}
+    assert sorted(experiments) == ["demo", f"demo{NIGHTS}"]
+    for name, current in (("demo", "true"), (f"demo{NIGHTS}", "false")):
+        number = experiments[name].experiment_id
+        (run,) = client_of(by_hand).search_runs([number])
+        assert (run.data.tags["current"], run.data.metrics["regret/final"]) == (current, 40.0)
+        assert VIEW_TAG in experiments[name].tags
+        assert f"/#/experiments/{number}/" in by_hand.compare_url(name)
+    assert experiments[f"demo{NIGHTS}"].artifact_location.endswith("/demo.nights")
+    assert names_of(by_hand, client_of(by_hand).search_runs([experiments[f"demo{NIGHTS}"].experiment_id])[0].info.run_id)
+
+
+def test_a_baseline_is_marked_by_hand_and_at_night_whatever_the_run_is_called(tracker: Tracker) -> None:
+    named = replace(CELL, name="adar-ucb tight rdp(2, 1)", tags={"cell": CELL.name})
+    tracker.log_cell("demo", named)
+    before = IS_NIGHT.set(True)
+    tracker.log_cell("demo", named)
+    IS_NIGHT.reset(before)
+    assert tracker.mark_baseline("demo", {named.name}) == 0
+    assert tracker.mark_baseline("demo", {CELL.name}) == 2
+    assert [run.data.tags.get("baseline") for run in all_runs(tracker)] == ["true", "true"]
+    assert tracker.mark_baseline("demo", {"gone"}) == 0
+    assert [run.data.tags.get("baseline") for run in all_runs(tracker)] == [None, None]
+
+
+def test_a_run_of_an_earlier_version_takes_the_new_name_of_its_cell(open_tracker: Callable[[], Tracker]) -> None:
+    run_id = open_tracker().log_cell("demo", CELL)
+    named = replace(CELL, name="adar-ucb tight rdp(2, 1)", params={**CELL.params, "promise": "rdp(2, 1)"})
+    assert open_tracker().log_cell("demo", named) == run_id
+    (run,) = all_runs(open_tracker())
+    assert (run.info.run_name, run.data.params["promise"], run.info.status) == (named.name, "rdp(2, 1)", "FINISHED")
+    assert run.data.metrics["regret/final"] == 40.0
 
 
 def test_cells_that_a_spec_no_longer_names_leave_the_page_and_stay_stored(open_tracker: Callable[[], Tracker]) -> None:

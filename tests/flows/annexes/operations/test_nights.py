@@ -6,10 +6,13 @@ from datetime import UTC, datetime
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from mlflow import MlflowClient
 
 from bandana.flows.annexes.operations.nights import SHOWN, Night, diary, page, sparkline
 from bandana.flows.annexes.operations.schedule import nightly_benchmark
 from bandana.flows.folder.settings import DataFolder
+from bandana.flows.tracking.experiments import NIGHTS
+from bandana.flows.tracking.tracker import Tracker
 
 CELL = "adar-ucb tight eps=1"
 
@@ -98,3 +101,9 @@ def test_two_nights_leave_two_lines_and_a_page(prefect_server, write_spec, tmp_p
     assert "http://127.0.0.1:5000/reports/two-nights/report.html" in latest["data"]
     assert [row["n_nights"] for row in (*first.fresh, *second.fresh)] == [1, 2]
     assert str(data / "suites" / "two-nights" / "report.html") in latest["data"]
+    private = [label for label in second.verdicts if "eps=" in label]
+    assert private
+    assert " eps=" not in latest["data"]
+    assert "rdp(2, " in latest["data"]
+    experiments = {each.name for each in MlflowClient(tracking_uri=Tracker(data).address.uri).search_experiments()}
+    assert experiments == {"Default", f"two-nights{NIGHTS}"}
