@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import TypeVar, cast
 
+T = TypeVar("T")
 _SOURCES = ("spec", "spec_diff", "commands")
 """Fields of documents whose texts are files and commands."""
 _LEVEL = re.compile(r"(?<!\S)(?:eps|rho)=\S+")
@@ -35,7 +36,7 @@ def titled(label: str, statement: str) -> str:
     return _LEVEL.sub(guarantee_of(statement) or r"\g<0>", label)
 
 
-def titles_of(document: Any) -> dict[str, str]:
+def titles_of(document: object) -> dict[str, str]:
     """Label -> title of what states one claim, and of its twin; none where two titles are the same.
 
     >>> titles_of([{"label": "a eps=1", "claim": "1-DP"}, {"label": "a eps=1 again", "twin_of": "a eps=1"}])
@@ -44,28 +45,32 @@ def titles_of(document: Any) -> dict[str, str]:
     stated: dict[str, set[str]] = {}
     for item in (labeled := _labeled(document)):
         if claim := item.get("promise") or item.get("claim"):
-            stated.setdefault(item["label"], set()).add(claim["statement"] if isinstance(claim, dict) else claim)
-    stated |= {item["label"]: stated[owner] for item in labeled if (owner := item.get("twin_of")) in stated}
+            stated.setdefault(str(item["label"]), set()).add(str(claim["statement"] if isinstance(claim, dict) else claim))
+    stated |= {str(item["label"]): stated[owner] for item in labeled if (owner := str(item.get("twin_of"))) in stated}
     titles = {label: titled(label, *claims) for label, claims in stated.items() if len(claims) == 1}
     return titles if len(set(titles.values())) == len(titles) else {}
 
 
-def _labeled(value: Any) -> list[dict[str, Any]]:
+def _labeled(value: object) -> list[dict[str, object]]:
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     own = [value] if isinstance(value, dict) and "label" in value else []
     return own + [item for each in inner for item in _labeled(each)]
 
 
-def with_titles(value: Any, titles: Mapping[str, str]) -> Any:
+def with_titles(value: T, titles: Mapping[str, str]) -> T:
     """Any texts, lists and dictionaries with titles in place of labels, also inside sentences; keys and sources stay.
 
     >>> with_titles({"a eps=1": ["regret of a eps=1.", "a eps=1.5"], "spec": "a eps=1"}, {"a eps=1": "a pure(1)"})
     {'a eps=1': ['regret of a pure(1).', 'a eps=1.5'], 'spec': 'a eps=1'}
     """
+    return cast("T", _named(value, titles))
+
+
+def _named(value: object, titles: Mapping[str, str]) -> object:
     if isinstance(value, dict):
-        return {key: item if key in _SOURCES else with_titles(item, titles) for key, item in value.items()}
+        return {key: item if key in _SOURCES else _named(item, titles) for key, item in value.items()}
     if isinstance(value, list):
-        return [with_titles(item, titles) for item in value]
+        return [_named(item, titles) for item in value]
     if isinstance(value, str) and _LEVEL.search(value) is not None:
         for label in sorted(titles, key=len, reverse=True):
             plain = titles[label].replace("\\", r"\\")

@@ -59,8 +59,7 @@ def compare(before: Report, after: Report) -> documents.Comparison:
         ),
         "evidence": _evidence(before["evidence"]["files"], after["evidence"]["files"]),
     }
-    named: documents.Comparison = with_titles(comparison, titles_of(before) | titles_of(after))
-    return named
+    return with_titles(comparison, titles_of(before) | titles_of(after))
 
 
 def difference(before: BenchmarkCell, after: BenchmarkCell) -> documents.RegretDifference:

@@ -183,11 +183,7 @@ def _standardize_selection(release: Release, coin: np.random.Generator) -> Float
 
 
 def _standardize(mechanism: Mechanism, whitened: FloatArray, coin: np.random.Generator) -> FloatArray:
-    """N(0, 1) if the noise has the declared law: a Gaussian by its scale, all else by its distribution function.
-
-    Raises:
-      TypeError: a mechanism of an unknown kind.
-    """
+    """N(0, 1) if the noise has the declared law, by its distribution function; TypeError for an unknown mechanism."""
     event = mechanism.event
     if isinstance(event, NearlyGaussianEvent):
         # Ones among fair bits, by a uniform draw within the jump of the distribution function.

@@ -55,7 +55,7 @@ class Cell:
 
     @property
     def name(self) -> str:
-        """What keys, files and documents call it: `linucb joint tight eps=1`; with what else differs in the spec."""
+        """Its name in keys, files and documents: `linucb joint tight eps=1`; with what else differs in the spec."""
         shown = self.parameters()
         parts = [self.entry.label, self.settings.calibration or ""]
         parts += [f"{short}={shown[name]:g}" for name, short in _LEVELS.items() if name in self.settings.level()]

@@ -89,11 +89,7 @@ def explain(
 
 
 def _check_claims(cells: Sequence[Cell]) -> None:
-    """Refuses a claim of a user's own algorithm that its ledger exceeds for certain, on its first rounds already.
-
-    Raises:
-      SpecError: with what the ledger composes to.
-    """
+    """Refuses, by SpecError, a claim of an own algorithm that its ledger exceeds on its first rounds already."""
     for cell in cells:
         if cell.is_private and cell.entry.stated:
             rounds, claim = min(cell.spec.horizon, _PLAYED), cell.claim()

@@ -73,8 +73,8 @@ def suite_flow(
     if set(steps) == {"report"}:
         return done  # shown again, and nothing new to raise an alarm about
     gate = done["gate"] or {"rows": [], "notes": []}
-    named = with_titles([done["audits"], gate["rows"], gate["notes"], done["files"], done["fresh"]], plan.titles)
-    return conclude(Findings(spec.name, *named), done)
+    parts = [done["audits"], gate["rows"], gate["notes"], done["files"], done["fresh"]]
+    return conclude(Findings(spec.name, *with_titles(parts, plan.titles)), done)
 
 
 def suite(plan: Plan, spec_text: str, data: str, steps: list[str], resources: Resources | None = None) -> JsonObject:

@@ -176,11 +176,7 @@ def _label(given: Loaded | None) -> str:
 
 
 def _given(subject: object) -> Loaded:
-    """An object of this process as what a file would have held.
-
-    Raises:
-      SpecError: neither an algorithm nor a function; an algorithm that draws, or whose source cannot be searched for that.
-    """
+    """An object of this process as a file would have held it; SpecError for one that draws by itself."""
     kind = subject if inspect.isroutine(subject) or inspect.isclass(subject) else type(subject)
     if inspect.isclass(subject):
         raise SpecError(f"algorithm: {subject.__name__} is a class: give an object of it, {subject.__name__}(...)")

@@ -217,11 +217,7 @@ def _value(line: bytes, place: int) -> object:
 
 
 def _exchanged(pipes: _Pipes, text: bytes, n_lines: int, seconds: float) -> list[bytes]:
-    """Writes all, and reads until the end.
-
-    Raises:
-      BrokenSubject: another number of lines, or nothing for too long.
-    """
+    """Writes all, and reads until the end; BrokenSubject for another number of lines, or silence for too long."""
     sent, n_bytes, n_found, last = memoryview(text), 0, 0, time.monotonic()
     parts: list[bytes] = []
     with selectors.DefaultSelector() as waiting:

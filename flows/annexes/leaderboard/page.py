@@ -57,7 +57,7 @@ _READ = (
      "has contests and a front of its own beside those of all."),
     ("Defaults, tuned", "Each row plays with one factor on its widths for its whole family, and again with tuned "
      "exploration. Both have the least regret on development instances that no page shows, on one grid for all. Tests for "
-     "the best arm are not tuned: they would err more often. A bound on regret is proved at a factor of 1 alone. Exploration "
+     "the best arm are not tuned: they would err more often. A bound on regret is proved at a factor of 1. Exploration "
      "changes no noise and no claim: both share an audit."),
     ("Replications", "A row whose measure has a sample skewness above 2 plays on to 200 replications, with its own seeds."),
     ("Best", "In each trust model every entry plays once within a level, with its weakest claim there. Nobody is best where "

@@ -118,12 +118,7 @@ def _pulled(caller: Caller, rewards: FloatArray, seed: int) -> IntArray:
 
 
 def _is_batched(caller: Caller, shape: Shape, span: Interval) -> bool:
-    """True if it plays many runs at once.
-
-    Raises:
-      BrokenSubject: neither form gives actions.
-      Exception: both forms fail; what the first one raised.
-    """
+    """True if it plays many runs at once; where neither form gives actions, the error of the first."""
     n_reps = 5 if shape[0] != 5 else 7
     rewards = np.broadcast_to(np.full(shape, span.low), (n_reps, *shape))
     seen: list[Exception | str] = []

@@ -229,11 +229,7 @@ def _as_list_or_array(caller: Caller, data: object, seeds: list[int]) -> Caller:
 
 
 def _some_output(caller: Caller, data: object, seeds: list[int], n_runs: int | None) -> None:
-    """Runs until one run does not fail: a release may fail now and then, which the adversary sees.
-
-    Raises:
-      Exception: what the last run raised, if all do.
-    """
+    """Runs until one run does not fail, which adversaries see too; if all fail, the error of the last."""
     for seed in seeds[:-1]:
         try:
             caller.once(data, seed, n_runs)

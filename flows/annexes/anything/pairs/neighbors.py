@@ -120,11 +120,7 @@ def _some(n_chosen: int, n: int, what: str) -> str:
 
 
 def _records_of(users: Sequence[Hashable], n: int) -> dict[Hashable, list[int]]:
-    """User -> records, in the order of their first ones.
-
-    Raises:
-      BrokenSubject: not one user a record.
-    """
+    """User -> records, in the order of their first ones; BrokenSubject if there is not one user a record."""
     if len(users) != n:
         raise BrokenSubject(f"users: one for each of {n} records must be given, got {len(users)}")
     owned: dict[Hashable, list[int]] = {}

@@ -166,11 +166,7 @@ def _object(content: bytes) -> dict[str, Any]:
 
 
 def _check_sizes(items: Sequence[zipfile.ZipInfo]) -> None:
-    """Limits on what is unpacked, before anything is.
-
-    Raises:
-      ValueError: there are too many files, or too many bytes in all or in one that is read as text.
-    """
+    """Limits on what is unpacked, before anything is; ValueError for too many files or bytes."""
     if len(items) > _MOST_FILES:
         raise ValueError(f"it holds {len(items):,} files, more than {_MOST_FILES:,}")
     if (size := sum(item.file_size for item in items)) > _MOST_BYTES:
@@ -181,11 +177,7 @@ def _check_sizes(items: Sequence[zipfile.ZipInfo]) -> None:
 
 
 def _check_names(names: Sequence[str]) -> None:
-    """Names of files that can lie side by side below one folder, on file systems that know no case too.
-
-    Raises:
-      ValueError: a name leaves the folder, stands twice, or is that of a folder of another file.
-    """
+    """Names that can lie side by side below one folder, without regard to case; ValueError for others."""
     if not all(is_plain(name) for name in names):
         raise ValueError("its names of files are not plain and different")
     folded = [name.casefold() for name in names]
