@@ -14,6 +14,9 @@ import yaml
 from runs import Whole, killable, start
 from session_wide import once, session_folder, shared_server
 from small_spec import SMALL
+from stand_ins import StandIns
+
+from bandana.audits.reporting.figures import drawing
 
 
 @pytest.fixture
@@ -51,6 +54,22 @@ def _own_environment():
     if dict(os.environ) != before:
         os.environ.clear()
         os.environ.update(before)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _stand_ins():
+    """Pages that this process writes have stand-ins of their figures, see `StandIns`; figures have tests of their own."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(drawing, "DRAWN", StandIns())
+        yield
+
+
+@pytest.fixture(scope="module")
+def drawn():
+    """Figures of a test file's pages are drawn, as in a command."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(drawing, "DRAWN", {})
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -68,7 +68,7 @@ def _named():
 
 
 @pytest.fixture(scope="module", params=[[], ["regret"]], ids=["nothing public", "regret public"])
-def ran(request, bandana, laid_out, tmp_path_factory):
+def ran(request, bandana, drawn, laid_out, tmp_path_factory):
     """A benchmark on a private table; (spec path, rows, data folder, outputs).
 
     Where nothing is public also audits, the gate and --debug logs, without names: the first command is a process of its own,

@@ -15,7 +15,6 @@ import numpy as np
 from bandana.audits.contents import digest
 from bandana.audits.evidence import seal
 from bandana.audits.reporting import render_html, render_pdf
-from bandana.audits.reporting.figures import drawing
 from bandana.flows.annexes.compliance import verify
 from bandana.flows.annexes.compliance.evidence import recompute as recomputation
 from bandana.flows.annexes.compliance.evidence import replayed as replays
@@ -134,20 +133,6 @@ def mutated(value: Any, rng: np.random.Generator) -> Any:
     if isinstance(value, float):
         return float(value + rng.choice([-0.5, 0.001, 1.0]))
     return value[:-1] if value and rng.random() < 0.5 else f"{value}x"
-
-
-class StandIns(dict[str, str]):
-    """In place of each figure, the hash of what it shows: pages still differ where their figures would."""
-
-    def get(self, key: str, default: Any = None) -> str:
-        """A small figure of a key."""
-        size = 'width="200pt" height="20pt" viewBox="0 0 200 20"'
-        return f'<svg xmlns="http://www.w3.org/2000/svg" {size}><text y="10" font-size="3">{key}</text></svg>'
-
-
-def draw_nothing(patch: Any) -> None:
-    """Pages have stand-ins of their figures, see `StandIns`."""
-    patch.setattr(drawing, "DRAWN", StandIns())
 
 
 def remember(patch: Any) -> None:

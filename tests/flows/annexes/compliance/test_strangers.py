@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
-from forger import Forger, draw_nothing, leaves, mutated, put, remember
+from forger import Forger, leaves, mutated, put, remember
 from nightly import first
 from small_spec import SMALL
 from typer.testing import CliRunner
@@ -49,7 +49,6 @@ LABEL = "adar-ucb tight eps=1"
 def _remembering():
     patch = pytest.MonkeyPatch()
     remember(patch)
-    draw_nothing(patch)
     yield
     patch.undo()
 
