@@ -14,7 +14,7 @@ TYPES := .mypy_cache/said.txt
 BESIDE = mkdir -p $(dir $(TYPES)); $(BIN)/mypy > $(TYPES) 2>&1 & types=$$!; $(1); tests=$$?; \
 	wait $$types; types=$$?; cat $(TYPES); test $$types -eq 0 -a $$tests -eq 0
 
-.PHONY: demo test test-all test-numeric test-python quick lint style bench docs release clean
+.PHONY: demo test test-all test-fast test-numeric test-python quick lint style bench docs release clean
 
 demo: $(STAMP)
 	$(BIN)/bandana demo
@@ -31,11 +31,14 @@ test-numeric: $(STAMP)
 	$(BIN)/python -m tests.processors pytest -m "numeric and not nightly" $(PARALLEL)
 
 quick: $(STAMP)
-	$(BIN)/python -m pytest -m "not slow and not nightly"
+	$(BIN)/python -m pytest --quick $(PARALLEL)
 
-# The same under another interpreter, in an environment of its own: make test-python PYTHON=python3.13
+# What is not slow under another interpreter, in an environment of its own: make test-python PYTHON=python3.13
 test-python:
-	$(MAKE) quick VENV=.venv-$(notdir $(PYTHON))
+	$(MAKE) test-fast VENV=.venv-$(notdir $(PYTHON))
+
+test-fast: $(STAMP)
+	$(BIN)/python -m pytest -m "not slow and not nightly" $(PARALLEL)
 
 lint: style
 	$(BIN)/mypy

@@ -13,7 +13,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy: small produc
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests import numeric
+from tests import numeric, quick
 
 gc.disable()  # while tests are collected: a million objects are searched again and again, and none of them is garbage
 gc.set_threshold(20_000, 20, 20)  # later too: what parses thousands of files or lines makes objects, and little garbage
@@ -30,11 +30,19 @@ _LONGEST = (
 )  # fmt: skip
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--quick`: what one runs while working; see `quick.thinned`."""
+    parser.addoption("--quick", action="store_true", help="a few cases of each test that is neither slow nor nightly")
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """The files that take minutes come first: a worker that gets one last keeps all others waiting.
 
     Which tests are numeric is read from a thousand files: each worker reads them only where somebody selects by it.
     """
+    if config.getoption("quick"):
+        items[:], left_out = quick.thinned(items, set(quick.listed()))
+        config.hook.pytest_deselected(items=left_out)
     if numeric.MARKER in config.getoption("markexpr"):
         for item in items:
             if numeric.is_marked(item.nodeid):

@@ -107,7 +107,7 @@ def test_a_claim_far_from_the_test_budget_is_audited_there_too(cells, tmp_path, 
 def test_claims_that_differ_in_epsilon_share_the_audit_at_the_test_budget(cells, tmp_path, monkeypatch):
     """It is made once, and what comes from the store is what would have been made."""
     settings, made = cells[1].settings, []
-    asked = cells[1].spec.audit.model_copy(update={"replays": 1000, "examples": 8})
+    asked = cells[1].spec.audit.model_copy(update={"replays": 1000, "examples": 4, "rounds": 8})
     few = cells[1].spec.model_copy(update={"audit": asked})
 
     def cell(epsilon):

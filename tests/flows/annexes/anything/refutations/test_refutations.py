@@ -201,7 +201,8 @@ def test_a_case_is_played_in_its_own_packages_at_the_campaigns_level(tmp_path, r
 
 
 def test_a_case_that_is_contradicted_ends_with_1(tmp_path, refute):
-    write(tmp_path / "cases", CASE.replace("name: broken", "name: honest"))
+    alone = CASE[: CASE.index("  - {mechanism: honest")]
+    write(tmp_path / "cases", alone.replace("name: broken", "name: honest"))
     done = refute("tiny", "--json")
     assert done.exit_code == FAILURE
     assert json.loads(done.stdout)[0]["audits"][0]["verdict"] == "NOT REFUTED"
