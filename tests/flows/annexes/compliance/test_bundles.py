@@ -45,8 +45,11 @@ AUDIT = {"rounds": 16, "replays": 4000, "examples": 5}
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _remembering():
-    """What the first test of this module finds by running it again, the others find there."""
+def _remembering(drawn):
+    """What the first test of this module finds by running it again, the others find there.
+
+    Pages hold true figures: a process of its own verifies them too.
+    """
     with pytest.MonkeyPatch.context() as patch:
         remember(patch)
         yield
