@@ -21,7 +21,7 @@ from bandana.flows.texts.mistakes import SpecError
 ROOT = Path(__file__).parents[4]
 EXAMPLES = ROOT / "examples"
 CLAIM = "gdp(mu=1, relation=reward)"
-FEW = ("--replays", "1000", "--rounds", "16", "--examples", "10")
+FEW = ("--replays", "1000", "--rounds", "8", "--examples", "10")
 SMALL = ("--replays", "2000", "--rounds", "16", "--examples", "20")
 
 
@@ -130,7 +130,7 @@ def test_an_algorithm_of_episodes_is_audited_as_any_other(bandana, write, tmp_pa
     validate(document)
     (environment,) = document["environments"]
     assert (environment["unit"], environment["actions"]) == ("episodes", ["action 0", "action 1"])
-    assert environment["description"].startswith("16 episodes of 2 steps x 3 states x 2 actions that lead anywhere")
+    assert environment["description"].startswith(f"{effort[3]} episodes of 2 steps x 3 states x 2 actions that lead anywhere")
     (audit,) = document["audits"]
     assert audit["verdict"] == ("PASS" if noise == "2.0" else "FAIL")
     if noise != "2.0":
