@@ -46,8 +46,8 @@ def sarif(reports: Sequence[Report]) -> JsonObject:
     results = []
     for entry in (entry for report in reports for entry in report["audits"]):
         is_good = level(entry) == "none"
-        result = {"ruleId": _RULE, "level": level(entry), "kind": "pass" if is_good else "fail"}
-        result |= {"message": {"text": message(entry)}}
+        result: JsonObject = {"ruleId": _RULE, "level": level(entry), "kind": "pass" if is_good else "fail"}
+        result["message"] = {"text": message(entry)}
         if (file := source_of(entry)) is not None:
             place = {"artifactLocation": {"uri": file}, "region": {"startLine": 1}}
             result["locations"] = [{"physicalLocation": place}]
