@@ -76,10 +76,10 @@ def _write(baseline: Baseline, place: Path, folder: DataFolder) -> None:
     from bandana.flows.results import baseline as baselines
     from bandana.flows.tracking.tracker import Tracker
 
-    had = place.exists()
+    word = "replaced" if place.exists() else "recorded"
     baselines.write(place, baseline)
     n_runs = Tracker.open(folder.root).mark_baseline(baseline.suite, {cell.label for cell in baseline.cells})
     n_regrets = sum(cell.regret is not None for cell in baseline.cells)
     n_audits = sum(cell.audit is not None for cell in baseline.cells)
-    typer.echo(f"{'replaced' if had else 'recorded'}: {place} (regret of {n_regrets} cells, {n_audits} audits)")
+    typer.echo(f"{word}: {place} (regret of {n_regrets} cells, {n_audits} audit{'s' * (n_audits != 1)})")
     typer.echo(f"in MLflow {n_runs} runs are tagged baseline = true")

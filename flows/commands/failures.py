@@ -18,13 +18,14 @@ class failures:  # noqa: N801  (read as: with failures(debug))
         self._debug = debug
 
     def __enter__(self) -> None:
-        if self._debug:
-            for name in ("PREFECT_LOGGING_LEVEL", "MLFLOW_LOGGING_LEVEL"):
-                os.environ.setdefault(name, "WARNING")
+        for name in ("PREFECT_LOGGING_LEVEL", "MLFLOW_LOGGING_LEVEL") if self._debug else ():
+            os.environ.setdefault(name, "WARNING")
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         if error is None or isinstance(error, typer.Exit | SystemExit) or self._debug:
             return
+        if isinstance(error, BrokenPipeError):
+            print(flush=True)  # fails again where the reader has left, as `head` does: click then ends without a word
         from bandana.flows.texts.mistakes import fitted
 
         message, code = explain(error)
@@ -35,6 +36,7 @@ class failures:  # noqa: N801  (read as: with failures(debug))
 def explain(error: BaseException) -> tuple[str, int]:
     """Returns what to tell the user of a failure, and the exit code."""
     from bandana.flows.keys.identity import OtherCodeError
+    from bandana.flows.running.interrupt import MESSAGE
     from bandana.flows.servers.prefect_health import ServerError
     from bandana.flows.texts.mistakes import BookError, SpecError
     from bandana.flows.tracking.store.errors import TrackingError
@@ -48,14 +50,11 @@ def explain(error: BaseException) -> tuple[str, int]:
         if isinstance(link, ImportError) and (line := layers.advice(link.name)):
             return line, USER_MISTAKE
     if isinstance(error, KeyboardInterrupt):
-        from bandana.flows.running.interrupt import MESSAGE
-
         return MESSAGE, FAILURE
     for link in chain:
         if (isinstance(link, OSError) and link.errno in FULL) or "disk is full" in str(link):
             where = f" ({link.filename})" if isinstance(link, OSError) and link.filename else ""
-            words = f"the disk is full{where}; finished work is kept: free some space and run the same command again"
-            return words, FAILURE
+            return f"the disk is full{where}; finished work is kept: free some space and run the same command again", FAILURE
     for link in chain:
         if isinstance(link, TrackingError | OtherCodeError | BookError | ServerError):
             return str(link), FAILURE

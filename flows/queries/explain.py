@@ -12,7 +12,6 @@ from rich.text import Text
 from bandana.algorithms.problem import ARMS
 from bandana.audits.names import titled
 from bandana.audits.outcome import claimed_as, composed, main_quantity, overspends
-from bandana.audits.reporting.numbers import unit_of
 from bandana.flows.cells.audits import evidence_of
 from bandana.flows.cells.charging import book_keeper
 from bandana.flows.cells.play import is_played
@@ -75,7 +74,7 @@ def explain(
         "steps": list(steps),
         "environments": [_environment(environment) for environment in plan.environments],
         "horizon": spec.horizon,
-        "unit": unit_of([environment.describe() for environment in plan.environments]),
+        "unit": " or ".join(sorted({environment.unit for environment in plan.environments}, reverse=True)),
         "replications": spec.replications,
         "books": book_keeper().forecast(plan, missing if "benchmark" in steps else (), data),
         "cells": cells,
@@ -162,8 +161,7 @@ def render(facts: JsonObject) -> Group:
         )
     total = f"{len(facts['cells'])} cells{_beside(facts['beside'])}"
     if is_timed:
-        work = f"about {duration(facts['seconds'])} of work on {facts['workers']} workers"
-        total += f"; {work}, estimated by the processor time of short trials"
+        total += f"; {duration(facts['seconds'])} of work on {facts['workers']} workers, estimated by short trials"
     asks = [f"more than {duration(DAY)}: commands that start it ask for --yes"] if (facts["seconds"] or 0.0) > DAY else []
     return Group(*(Text(line) for line in words), table, *(Text(line) for line in (total, *asks)))
 

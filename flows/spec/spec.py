@@ -24,7 +24,7 @@ from bandana.flows.texts import yaml_text
 from bandana.flows.texts.effort import Replays
 from bandana.flows.texts.fields import NAME, Count, Delta, OneOrSeveral, Positive, Strict
 from bandana.flows.texts.mistakes import SpecError, explain_all, line_of
-from bandana.privacy_core.checks import MOST_DELTA
+from bandana.privacy_core.checks import MOST_DELTA, suggestion
 
 if TYPE_CHECKING:
     from bandana.audits.documents.report import Deployment
@@ -301,7 +301,9 @@ def load_spec(path: Path) -> Spec:
             raise SpecError(f"{path}: a spec has at most {_MOST_BYTES:,} bytes")
         text = io.TextIOWrapper(io.BytesIO(content), encoding="utf-8").read()
     except (OSError, UnicodeDecodeError) as error:
-        raise SpecError(f"{path}: cannot be read: {error}") from error
+        near = [each.name for each in path.parent.glob("*.y*ml") if suggestion(path.stem, [each.stem]) and not path.exists()]
+        why = f"{getattr(error, 'strerror', error)}{suggestion(path.name, near)}"
+        raise SpecError(f"{path}: cannot be read: {why}") from error
     return parse_spec(text, str(path), path.parent)
 
 

@@ -145,7 +145,8 @@ def _meant(missing: str, given: object, known: Collection[str]) -> str:
     others = {str(key): value for key, value in given.items() if key not in known} if isinstance(given, Mapping) else {}
     if close := difflib.get_close_matches(missing, others, n=1):
         return f"; did you mean it by {close[0]!r}?"
-    return next((f"; write `{missing}: {key}` for `{key}:`" for key, value in others.items() if value is None), "")
+    meant = (key for key, value in others.items() if value is None or given == {key: value})
+    return next((f"; write `{missing}: {key}` for `{key}:`" for key in meant), "")
 
 
 def _unknown_kind(item: ErrorDetails, name: str) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import warnings
 from importlib import resources
 from pathlib import Path
@@ -52,10 +53,8 @@ class FirstScreen(BaseHTTPMiddleware):
             return JSONResponse({"detail": "MLflow's Assistant is off in the pages of bandana ui"}, 404)
         if self._suites is not None and path.startswith("/reports/"):
             place = (self._suites / path.removeprefix("/reports/")).resolve()
-            is_ours = request.headers.get("host", "").rpartition(":")[0] in (
-                "127.0.0.1",
-                "localhost",
-            )  # else another page could read it
+            # Else another page could read it.
+            is_ours = request.headers.get("host", "").rpartition(":")[0] in ("127.0.0.1", "localhost")
             if is_ours and place.suffix in _SHOWN and place.is_relative_to(self._suites) and place.is_file():
                 return FileResponse(place, headers=_SANDBOX if place.suffix == ".html" else None)
             return JSONResponse({"detail": "there is no such report"}, 404)
@@ -100,7 +99,8 @@ def create_app() -> FirstScreen:
 
 
 def main() -> None:
-    """Serves the pages until it is interrupted."""
+    """Serves the pages until it is interrupted, in silence also while they start."""
+    signal.signal(signal.SIGINT, lambda *_: os._exit(0))
     parser = argparse.ArgumentParser()
     parser.add_argument("--host", required=True)
     parser.add_argument("--port", type=int, required=True)

@@ -68,9 +68,9 @@ def _facts(document: Report, made: list[Promise]) -> list[tuple[str, str]]:
     names = dict.fromkeys(audit["algorithm"] for audit in document["audits"])
     names |= dict.fromkeys(cell["algorithm"] for cell in private_cells(document))
     played = f"Private algorithms: {', '.join(names)}." if names else "No private algorithm."
-    description = document["description"].rstrip(".")
+    description = document["description"]
     return [
-        ("What", f"{description}. {played}" if description else played),
+        ("What", f"{description}{'' if description.endswith(('.', '?', '!')) else '.'} {played}" if description else played),
         ("Whose data", _whose(document)),
         ("Unit of privacy", _joined(units) + _group_privacy(made, document)),
         ("Users who return", _returning(made, document)),

@@ -262,6 +262,13 @@ def test_many_promises_show_the_weakest():
     assert ">at 1</th>" in again[: again.index('<section id="label"')], "the strongest, and nobody knows whether it is kept"
 
 
+@pytest.mark.parametrize("written", ["Does it run?", "Two arms.", "Two arms"])
+def test_a_description_ends_with_one_mark(written):
+    read = {"Two arms": "Two arms."}.get(written, written)
+    page = render_html(make() | {"description": written})
+    assert facts_of(page, "label")["What"].startswith(f"{read} Private algorithms: ")
+
+
 def test_a_pure_promise_needs_no_delta():
     found = cell("pure", 0.5, 10.0) | {"promise": promise(0.5, is_pure=True)}
     document = make(audits=[])

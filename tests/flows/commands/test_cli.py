@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from bandana.algorithms.catalog import names, of_name
 from bandana.flows.cli import PANELS, app
 from bandana.flows.commands.audit.command import renamed
-from bandana.flows.commands.failures import explain
+from bandana.flows.commands.failures import explain, failures
 from bandana.flows.commands.options import FAILURE, USER_MISTAKE
 from bandana.flows.folder.settings import DataFolder
 from bandana.flows.plan.plan import cells_of
@@ -143,6 +143,21 @@ def test_an_audit_of_a_spec_without_private_algorithms_is_a_mistake(bandana, wri
     done = bandana("audit", write_spec(algorithms=[{"algorithm": "ucb"}]))
     assert done.exit_code == USER_MISTAKE
     assert "nothing to audit" in done.stderr
+
+
+def test_a_reader_that_leaves_ends_a_command_without_a_word():
+    """`bandana list | head -1`: what stops reading gets what it wants, and no line about a pipe."""
+    command = [sys.executable, "-c", "from bandana.flows.cli import main; main()", "list", "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        process.stdout.close()
+        assert process.stderr.read() == ""
+    assert process.returncode == FAILURE
+
+
+def test_a_pipe_that_breaks_elsewhere_is_a_failure_with_a_line(capfd):
+    with pytest.raises(SystemExit), failures(debug=False):
+        raise BrokenPipeError(errno.EPIPE, "Broken pipe")
+    assert "BrokenPipeError" in capfd.readouterr().err
 
 
 def test_failures_are_explained():

@@ -177,8 +177,16 @@ def test_text_that_is_no_spec():
     for text, expected in (("a: [", "not valid YAML"), ("- 1", "a spec is a mapping"), ("", "a spec is a mapping")):
         with pytest.raises(SpecError, match=expected):
             parse_spec(text, "bad.yaml", Path())
-    with pytest.raises(SpecError, match=r"missing\.yaml: cannot be read"):
-        load_spec(Path("missing.yaml"))
+
+
+def test_a_file_that_is_not_there_is_answered_with_one_of_a_like_name(tmp_path, small_text):
+    (tmp_path / "coins.yaml").write_text(small_text)
+    near = "; did you mean 'coins.yaml'?"
+    for name, advice in (("conis.yaml", near), ("coins", near), ("a.yaml", "")):
+        with pytest.raises(SpecError, match=rf"{name}: cannot be read: No such file or directory{re.escape(advice)}$"):
+            load_spec(tmp_path / name)
+    with pytest.raises(SpecError, match=r"cannot be read: Is a directory$"):
+        load_spec(tmp_path)
 
 
 def test_a_private_algorithm_needs_a_level_and_a_twin_takes_none(small_text):
