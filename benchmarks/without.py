@@ -28,6 +28,7 @@ ALL = "all"
 OF_PAGES = (
     "tests/test_docs.py", "tests/test_docs_reference.py", "tests/test_listening.py", "tests/test_review_questions.py",
     "tests/test_mutations.py", "tests/test_citations.py", "tests/test_words.py", "tests/test_paper_pages.py",
+    "tests/first_hour",
 )  # fmt: skip
 """Tests that read all pages, or files that pages name."""
 OF_COUNTS = (
