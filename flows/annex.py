@@ -21,6 +21,7 @@ NAMES = (
     "crosscheck",
     "books",
     "operations",
+    "live",
 )  # fmt: skip
 """The table of annexes."""
 

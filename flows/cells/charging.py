@@ -56,6 +56,10 @@ class BookKeeper:
         """Number of the value that is chosen by a charged release, of which the cell has these mean final regrets."""
         raise BookError(f"{cell.name}: a private choice is charged to a budget book, and no annex here keeps books")
 
+    def charge_stream(self, place: str, budget: Guarantee | None, most: Guarantee | None, facts: JsonObject) -> float:
+        """Charges live feedback once for its `key`, nothing where `most` is None; epsilon that is left."""
+        raise BookError(f"{place}: no annex here keeps books")
+
     def forecast(self, plan: Plan, waiting: Iterable[Block], root: Path | None) -> list[str]:
         """Lines on what books have spent and will be charged for waiting blocks, and on private files without a book."""
         return []

@@ -20,10 +20,16 @@ from bandana.flows.plan.cells import REPRODUCIBLE, SECURE, Block
 from bandana.flows.problems.environment import Environment, EnvironmentFields
 from bandana.flows.texts.json_text import JsonObject
 from bandana.flows.texts.mistakes import BookError, SpecError
-from bandana.privacy_core import Event, GaussianDP, GaussianEvent, Guarantee, PureDP, PureEvent
+from bandana.privacy_core import ApproxDP, Event, GaussianDP, GaussianEvent, Guarantee, PureDP, PureEvent
 
 _GRID = 1 + 2.0**-10
 """Largest factor by which secure noise raises a claim; see `SecureNoise.cost`."""
+
+
+_STREAM = b"person\nlive\n"
+"""Content of the data set of a book that live feedback is charged to: its rows are not there beforehand."""
+_EVERYBODY = 2**52
+"""One past the last record of live feedback."""
 
 
 @dataclass(frozen=True)
@@ -105,6 +111,30 @@ def charge_extra(extra: Extra) -> None:
     """
     book, data, paid = _book_of(extra.block), charged_data_of(extra.block), extra.charge
     book.settle(book.charge(paid, data, extra.name), paid.events, data)
+
+
+def charge_stream(place: str, budget: Guarantee | None, most: Guarantee | None, facts: JsonObject) -> float:
+    """Charges live feedback, whose persons come one by one: all records of the book pay for it.
+
+    Args:
+      place: of the book.
+      budget: of a new book; None: it must exist.
+      most: all that the feedback may cost a record; None: nothing is charged.
+      facts: of the charge; its `key` is charged once, however often this is called.
+
+    Returns:
+      epsilon of the largest run that the budget still covers.
+
+    Raises:
+      BookError: the budget does not cover it, the book holds a data set with rows, or it cannot be used.
+    """
+    book = BudgetBook(place, budget if isinstance(budget, ApproxDP | PureDP) else None)
+    if most is not None:
+        is_new = not any(entry.facts.get("key") == facts["key"] for entry in book.entries())
+        event: Event = PureEvent(most.epsilon) if isinstance(most, PureDP) else GaussianEvent(1 / most.gdp().mu)
+        if is_new:
+            book.charge(Charge({event: 1}, 0, _EVERYBODY, facts), DataSet(_STREAM, "live feedback"), facts["suite"])
+    return book.state().left
 
 
 def check_affords(blocks: Iterable[Block], extras: Iterable[Extra] = ()) -> None:

@@ -11,6 +11,8 @@ from bandana.flows.cells.charging import BookKeeper
 from bandana.flows.plan.cells import Block, Cell
 from bandana.flows.plan.plan import Plan
 from bandana.flows.problems.environment import Environment, EnvironmentFields
+from bandana.flows.texts.json_text import JsonObject
+from bandana.privacy_core import Guarantee
 
 
 class Keeper(BookKeeper):
@@ -31,6 +33,10 @@ class Keeper(BookKeeper):
     def choose(self, cell: Cell, regrets: Sequence[float]) -> int:
         """Number of the chosen value; see `private_choice.choose_privately`."""
         return private_choice.choose_privately(cell, regrets)
+
+    def charge_stream(self, place: str, budget: Guarantee | None, most: Guarantee | None, facts: JsonObject) -> float:
+        """Charges live feedback once for its `key`, nothing where `most` is None; see `charges.charge_stream`."""
+        return charges.charge_stream(place, budget, most, facts)
 
     def forecast(self, plan: Plan, waiting: Iterable[Block], root: Path | None) -> list[str]:
         """Lines on private files without a book, then on each book."""
