@@ -26,7 +26,7 @@ class Released(NamedTuple):
     start: int
     stop: int
     scale: float
-    """Of the noise in each coordinate of weight 1."""
+    """Scale of the noise in each coordinate of weight 1."""
     output: str
     """Noisy values, in JSON."""
     arm: int | None

@@ -52,7 +52,7 @@ class Privacy(NamedTuple):
 
     claimed: str
     accounted: str
-    """Of the releases so far."""
+    """Guarantee of the releases so far."""
     left: float | None
     """Epsilon of the largest run that the book still covers; None without a book."""
     n_releases: int
@@ -119,20 +119,20 @@ class Policy:
         try:
             with self.store.session() as session:
                 status = self._status(session)
-                now, asked = max(self._world.clock(), status["time"]), status["asked"]
-                if self.router.n_asks is not None and asked >= self.router.n_asks:
-                    raise ChoiceError(f"n_asks: all {asked} persons were asked for; open a policy of a longer horizon")
+                now, n_asked = max(self._world.clock(), status["time"]), status["asked"]
+                if self.router.n_asks is not None and n_asked >= self.router.n_asks:
+                    raise ChoiceError(f"n_asks: all {n_asked} persons were asked for; open a policy of a longer horizon")
                 progress = self._settled(session, status, now)
                 decision = progress.named or rules.decide(
                     self.deployed.algorithm, progress.released, given, self._world.toss
                 )
                 token = self._token()
                 session.insert(
-                    RECORDS, number=asked, id=hashed(token), action=decision.action, asked=now, entered=False,
+                    RECORDS, number=n_asked, id=hashed(token), action=decision.action, asked=now, entered=False,
                     person=None if person is None else hashed(person, self._salt), coins=packed(decision.coins),
-                    context=None if given is None else self._secrecy.seal(packed(given), f"context {asked}"),
+                    context=None if given is None else self._secrecy.seal(packed(given), f"context {n_asked}"),
                 )  # fmt: skip
-                made = self._keep(session, status, progress, asked + 1, now)
+                made = self._keep(session, status, progress, n_asked + 1, now)
                 self._world.reached("drawn")
             self._progress = progress
             self._ledger.committed()
@@ -142,7 +142,7 @@ class Policy:
         self._world.reached("committed")
         for place, release in enumerate(made, start=status["releases"] + 1):
             self._world.publish({"event": "release", "number": place, "records": [release.start, release.stop]})
-        self._world.publish({"event": "ask", "number": asked})
+        self._world.publish({"event": "ask", "number": n_asked})
         return Choice(token, decision.action)
 
     def _token(self) -> str:
@@ -190,11 +190,11 @@ class Policy:
                 progress = self._entered(session, progress, row)
         return progress
 
-    def _due(self, session: Session, progress: Progress, asked: int, now: float) -> Sequence[RowMapping]:
+    def _due(self, session: Session, progress: Progress, n_asked: int, now: float) -> Sequence[RowMapping]:
         """Oldest records within the frontier; of arms one, of the arm that the algorithm named."""
         named = progress.named
         return session.waiting(
-            None if named is None else named.action, _AT_ONCE if named is None else 1, before=asked + 1 - self.router.wait,
+            None if named is None else named.action, _AT_ONCE if named is None else 1, before=n_asked + 1 - self.router.wait,
             asked_by=now - self.router.deadline, or_told=self.router.enters == ARRIVAL,
         )  # fmt: skip
 
@@ -223,17 +223,18 @@ class Policy:
         blob = self._secrecy.open(session.state()["sensitive"], f"state {status['entered']}")
         return loaded(blob, status["released"], status["entered"])
 
-    def _keep(self, session: Session, status: RowMapping, progress: Progress, asked: int, now: float) -> list[Released]:
+    def _keep(self, session: Session, status: RowMapping, progress: Progress, n_asked: int, now: float) -> list[Released]:
         """Stores the state and the releases of this transaction."""
-        made, changed = list(self._ledger.made), dict[str, object]()
+        made, released = list(self._ledger.made), status["released"]
         if progress.n_entered != status["entered"]:
-            sensitive, changed["released"] = kept(progress)
+            sensitive, released = kept(progress)
             session.update(STATES, sensitive=self._secrecy.seal(sensitive, f"state {progress.n_entered}"))
         for place, release in enumerate(made, start=status["releases"] + 1):
             session.insert(RELEASES, number=place, **self._row(release))
         session.update(
-            POLICIES, asked=asked, entered=progress.n_entered, releases=status["releases"] + len(made), time=now, **changed
-        )
+            POLICIES, asked=n_asked, entered=progress.n_entered, releases=status["releases"] + len(made), time=now,
+            released=released,
+        )  # fmt: skip
         return made
 
     def _row(self, release: Released) -> dict[str, object]:
@@ -351,7 +352,7 @@ class Policy:
 
 
 def _text(blob: object) -> str:
-    return base64.b64encode(bytes(blob)).decode()  # type: ignore[call-overload,no-any-return]
+    return base64.b64encode(bytes(blob)).decode()  # type: ignore[call-overload]
 
 
 def kept(progress: Progress) -> tuple[bytes, bytes]:

@@ -26,12 +26,12 @@ from bandana.flows.texts.fields import Actions, Count, Dimension, NoTruth, Scala
 from bandana.flows.texts.mistakes import SpecError, explain_all
 from bandana.privacy_core import FactorizedSum, Guarantee, Interval, LiveLedger, NoiseSource, SecureNoise, TrustModel
 
-DEADLINE, ARRIVAL = "deadline", "arrival"
-"""When a record enters: at a time that its reward cannot change, or as soon as its reward is there."""
+ARRIVAL = "arrival"
+"""Value of `Router.enters`."""
 _TRIAL = 96
 """Rounds that are played on invented rewards before a policy opens, so that noise which is refused is refused then."""
 _PUBLIC_SEED = 0x6C697665
-"""Of public coins such as random features, which protect nothing; no privacy noise is drawn from it."""
+"""Seed of public coins such as random features, which protect nothing; no privacy noise is drawn from it."""
 _NO_SECURE = "its factorized sum has no secure noise yet: a grid rounds every row, and the roundings would add up"
 
 
@@ -60,7 +60,7 @@ class Router(Strict):
     )
     wait: Count = Field(1, description="Later persons who must have been asked for before a record enters.")
     enters: Literal["deadline", "arrival"] = Field(
-        DEADLINE,
+        "deadline",
         description="`deadline`: a record enters at a time that its reward cannot change. `arrival`: as soon as its reward "
         "is there; the claim then holds for values of rewards and takes the times of answers for public.",
     )

@@ -69,7 +69,7 @@ class Progress(NamedTuple):
     named: Decision | None
     """Arm that everybody is shown; None where persons bring contexts."""
     since: int = 0
-    """Number of records that it had read when it last named another arm."""
+    """Number of records that it had read before it first named this arm in a row."""
     n_entered: int = 0
     """Number of records that the algorithm has read."""
 
@@ -78,7 +78,7 @@ class Entering(NamedTuple):
     """A record on its way into the algorithm."""
 
     number: int
-    """Of the ask."""
+    """Number of the ask."""
     context: FloatArray | None
     """(1, n_actions, d)"""
     decision: Decision

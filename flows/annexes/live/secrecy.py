@@ -54,10 +54,11 @@ class Secrecy:
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
         nonce = os.urandom(_NONCE)
-        return _SEALED + nonce + AESGCM(self._key).encrypt(nonce, content, place.encode())
+        sealed: bytes = AESGCM(self._key).encrypt(nonce, content, place.encode())
+        return _SEALED + nonce + sealed
 
     def open(self, blob: bytes, place: str) -> bytes:
-        """What `seal` was given.
+        """The content that `seal` was given.
 
         Raises:
           StoreError: the key is another one, or the blob was changed or moved.
@@ -72,13 +73,14 @@ class Secrecy:
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
         try:
-            return AESGCM(self._key).decrypt(nonce, rest, place.encode())
+            content: bytes = AESGCM(self._key).decrypt(nonce, rest, place.encode())
         except InvalidTag:
             raise StoreError(f"{place} cannot be read: the key is another one, or the store was changed") from None
+        return content
 
 
 def hashed(text: str, salt: bytes = b"") -> str:
-    """What the store keeps of an id or a person's name."""
+    """Keyed hash of an id or a person's name, which is all that a store keeps of them."""
     return hmac.new(salt, text.encode(), sha256).hexdigest()
 
 

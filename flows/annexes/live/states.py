@@ -66,7 +66,8 @@ def decode(content: bytes) -> tuple[object, ...]:
 
 def _built(tree: dict[str, list[object]], rest: bytes) -> tuple[object, bytes]:
     if "a" in tree:
-        kind, shape = np.dtype(str(tree["a"][0])), tuple(tree["a"][1])  # type: ignore[arg-type]
+        kind = np.dtype(str(tree["a"][0]))
+        shape: tuple[int, ...] = tuple(tree["a"][1])  # type: ignore[arg-type]
         size = kind.itemsize * int(np.prod(shape, dtype=np.int64))
         if len(rest) < size or kind.kind not in _KINDS:
             raise ValueError("the bytes are no state: an array is cut off")

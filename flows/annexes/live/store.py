@@ -169,9 +169,9 @@ class Store:
         level = "FULL" if self._is_durable else "OFF"
 
         def prepare(connection: sa.PoolProxiedConnection, _: object) -> None:
-            connection.isolation_level = None  # type: ignore[attr-defined]  # the driver begins transactions late
+            connection.isolation_level = None  # the driver begins transactions late
             for pragma in ("journal_mode=WAL", f"synchronous={level}", "secure_delete=ON"):
-                connection.execute(f"PRAGMA {pragma}")  # type: ignore[attr-defined]
+                connection.execute(f"PRAGMA {pragma}")
 
         sa.event.listen(engine, "connect", prepare)
         sa.event.listen(engine, "begin", lambda link: link.exec_driver_sql("BEGIN IMMEDIATE"))
@@ -205,7 +205,8 @@ class Session:
     def releases(self, after: int = 0) -> Sequence[RowMapping]:
         """Released rows beyond a number, in order."""
         wanted = sa.select(RELEASES).where(RELEASES.c.policy == self._policy, RELEASES.c.number > after)
-        return self._connection.execute(wanted.order_by(RELEASES.c.number)).mappings().all()
+        rows: Sequence[RowMapping] = self._connection.execute(wanted.order_by(RELEASES.c.number)).mappings().all()
+        return rows
 
     def record(self, hashed: str) -> RowMapping | None:
         """A record by the hash of its id."""

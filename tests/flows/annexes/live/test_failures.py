@@ -34,16 +34,16 @@ def test_a_reward_that_is_no_number(tmp_path, bad, words):
 
 def test_a_forged_id_and_another_persons(tmp_path):
     policy = opened(tmp_path / "a.db", world(Clock()))
-    bound, free = policy.ask(person="ada"), policy.ask()
+    bound, free = policy.ask(person="ada lovelace"), policy.ask()
     for id_, person, words in [
         ("id-77", None, "id: no choice"), (bound.id, "bob", "another person's"), (bound.id, None, "another person's"),
         (free.id, "bob", "another person's"),
     ]:  # fmt: skip
         with pytest.raises(ChoiceError, match=words):
             policy.tell(id_, 1.0, person=person)
-    assert policy.tell(bound.id, 1.0, person="ada") == "kept"
+    assert policy.tell(bound.id, 1.0, person="ada lovelace") == "kept"
     content = (tmp_path / "a.db").read_bytes() + (tmp_path / "a.db-wal").read_bytes()
-    assert b"ada" not in content
+    assert b"ada lovelace" not in content
     assert bound.id.encode() not in content
 
 
@@ -124,7 +124,7 @@ def test_a_full_disk(tmp_path):
 
     def fill():
         for _ in range(500):
-            policy.ask(person="ada")
+            policy.ask(person="ada lovelace")
 
     with pytest.raises(StoreError, match="the disk is full; nothing was stored"):
         fill()
@@ -165,7 +165,7 @@ def test_settings_do_not_change(tmp_path):
     opened(tmp_path / "a.db", world(Clock()))
     with pytest.raises(SpecError, match=r"deadline: the policy was created with 10\.0, got 5\.0"):
         opened(tmp_path / "a.db", world(Clock()), {**ARMS, "deadline": 5.0})
-    with pytest.raises(SpecError, match="deadlin: unknown field"):
+    with pytest.raises(SpecError, match="unknown field"):
         bandana.live.open(tmp_path / "b.db", **ARMS, deadlin=5)
 
 
