@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from bandana import live
     from bandana.flows.annexes.anything.api import Audit, audit
     from bandana.flows.api.result import Difference, Result
     from bandana.flows.api.run import load, run
@@ -27,7 +28,7 @@ _NAMES: dict[str, str] = {
 }
 """Public name -> the module of the core that defines it."""
 
-__all__ = ["Audit", "Difference", "Result", "SpecError", "__version__", "audit", "catalog", "load", "run"]
+__all__ = ["Audit", "Difference", "Result", "SpecError", "__version__", "audit", "catalog", "live", "load", "run"]
 
 
 def __getattr__(name: str) -> Any:
@@ -44,7 +45,7 @@ def __getattr__(name: str) -> Any:
     from bandana.flows.annex import plugged
 
     if name not in (added := plugged("names")):
-        raise AttributeError(f"bandana.{name}: the annex `anything`, which has it, is not installed")
+        raise AttributeError(f"bandana.{name}: the annex that has it is not installed")
     return added[name]
 
 

@@ -1,5 +1,13 @@
-"""Live: a private bandit between real users, durable and audited as it runs."""
+"""Live: a private bandit between real users, durable, and audited as it runs."""
 
 from bandana.flows.annex import Annex
 
-ANNEX = Annex(plugs={}, pages=("bandana/live.py",))
+ANNEX = Annex(
+    plugs={
+        "commands": {"audit-live": f"{__name__}.commands:audit_live"},
+        "groups": {"live": f"{__name__}.commands:app"},
+        "list": {"live": f"{__name__}.commands:pointer"},
+        "names": {"live": "bandana.live"},
+    },
+    pages=("bandana/live.py", "docs/tutorials/live.md"),
+)

@@ -12,7 +12,7 @@ from pathlib import Path
 from bandana.flows.annexes.live import rules
 from bandana.flows.annexes.live.charging import stream_book
 from bandana.flows.annexes.live.policy import Choice, ChoiceError, Policy, Privacy, World, kept
-from bandana.flows.annexes.live.router import Router, deploy, router_of
+from bandana.flows.annexes.live.router import Deployed, Router, deploy, router_of
 from bandana.flows.annexes.live.secrecy import KEY, Secrecy, new_key
 from bandana.flows.annexes.live.store import FORMAT, POLICIES, STATES, TABLES, Store, StoreError
 from bandana.flows.texts.mistakes import SpecError, shown
@@ -53,9 +53,15 @@ def open_router(router: Router | None, store: Store, secrecy: Secrecy, world: Wo
         if status is None:
             raise SpecError(f"open: {store.address} holds no policy yet: give its settings, such as algorithm and claim")
         router = router_of(store.address, json.loads(status["settings"]))
-    deployed = deploy(router)
+    policy = Policy(deploy(router), store, secrecy, world)
+    create(policy.deployed, store, secrecy, world)
+    return policy
+
+
+def create(deployed: Deployed, store: Store, secrecy: Secrecy, world: World) -> None:
+    """Creates the policy where it is not there, checks it where it is, and charges its book."""
+    router = deployed.router
     store.create()
-    policy = Policy(deployed, store, secrecy, world)
     with store.session() as session:
         status = session.status()
         if status is None:
@@ -75,7 +81,6 @@ def open_router(router: Router | None, store: Store, secrecy: Secrecy, world: Wo
         stream_book(router).charge(deployed, status["identity"])
         with store.session() as session:
             session.update(POLICIES, book=router.book)
-    return policy
 
 
 def _check_same(router: Router, status: Mapping[str, object], sensitive: bytes, secrecy: Secrecy) -> None:

@@ -7,9 +7,11 @@ alone on its policy, which is stored whole when it ends, or not at all.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from urllib.parse import urldefrag, urlsplit
 
@@ -178,11 +180,36 @@ class Store:
         return engine
 
 
+# Statements are made once: SQLAlchemy takes longer to make one than a database to run it.
+_OF = "policy_of"
+_SELECTS = {table.name: sa.select(table).where(table.c.policy == sa.bindparam(_OF)) for table in TABLES}
+_INSERTS = {table.name: sa.insert(table) for table in TABLES}
+_RELEASED = _SELECTS[RELEASES.name].where(RELEASES.c.number > sa.bindparam("after")).order_by(RELEASES.c.number)
+_BY_ID = _SELECTS[RECORDS.name].where(RECORDS.c.id == sa.bindparam("hashed"))
+_ANY = (
+    _SELECTS[RECORDS.name].where(
+        RECORDS.c.entered.is_(False), RECORDS.c.number < sa.bindparam("before"), RECORDS.c.asked <= sa.bindparam("latest")
+    ).order_by(RECORDS.c.number).limit(sa.bindparam("most"))
+)  # fmt: skip
+_WAITING = {False: _ANY, True: _ANY.where(RECORDS.c.action == sa.bindparam("arm"))}
+
+
+@cache
+def _update(table: sa.Table, names: tuple[str, ...], is_numbered: bool) -> sa.Update:
+    chosen = sa.update(table).where(table.c.policy == sa.bindparam(_OF))
+    if is_numbered:
+        chosen = chosen.where(table.c.number == sa.bindparam("place"))
+    return chosen.values({name: sa.bindparam(name) for name in names})
+
+
 class Session:
     """One transaction on one policy."""
 
     def __init__(self, connection: Connection, policy: str) -> None:
         self._connection, self._policy = connection, policy
+
+    def _rows(self, table: sa.Table) -> sa.CursorResult[tuple[object, ...]]:
+        return self._connection.execute(_SELECTS[table.name], {_OF: self._policy})
 
     def create_tables(self) -> None:
         """Creates the tables where they are missing."""
@@ -196,22 +223,21 @@ class Session:
 
     def status(self) -> RowMapping | None:
         """The policy's public row, where the tables are known to be there."""
-        return self._connection.execute(sa.select(POLICIES).where(POLICIES.c.policy == self._policy)).mappings().first()
+        return self._rows(POLICIES).mappings().first()
 
     def state(self) -> RowMapping:
         """The sensitive state and the salt."""
-        return self._connection.execute(sa.select(STATES).where(STATES.c.policy == self._policy)).mappings().one()
+        return self._rows(STATES).mappings().one()
 
     def releases(self, after: int = 0) -> Sequence[RowMapping]:
         """Released rows beyond a number, in order."""
-        wanted = sa.select(RELEASES).where(RELEASES.c.policy == self._policy, RELEASES.c.number > after)
-        rows: Sequence[RowMapping] = self._connection.execute(wanted.order_by(RELEASES.c.number)).mappings().all()
+        chosen = self._connection.execute(_RELEASED, {_OF: self._policy, "after": after})
+        rows: Sequence[RowMapping] = chosen.mappings().all()
         return rows
 
     def record(self, hashed: str) -> RowMapping | None:
         """A record by the hash of its id."""
-        wanted = sa.select(RECORDS).where(RECORDS.c.policy == self._policy, RECORDS.c.id == hashed)
-        return self._connection.execute(wanted).mappings().first()
+        return self._connection.execute(_BY_ID, {_OF: self._policy, "hashed": hashed}).mappings().first()
 
     def waiting(self, arm: int | None, most: int, *, before: int, asked_by: float, or_told: bool) -> Sequence[RowMapping]:
         """Oldest records that have not entered.
@@ -223,14 +249,9 @@ class Session:
           asked_by: only asks up to this time, in seconds.
           or_told: also later ones whose reward is there; of the oldest, then, as nobody overtakes.
         """
-        wanted = sa.select(RECORDS).where(RECORDS.c.policy == self._policy, RECORDS.c.entered.is_(False))
-        if arm is not None:
-            wanted = wanted.where(RECORDS.c.action == arm)
-        if not or_told:
-            wanted = wanted.where(RECORDS.c.asked <= asked_by)
-        rows = self._connection.execute(wanted.where(RECORDS.c.number < before).order_by(RECORDS.c.number).limit(most))
+        wanted = {_OF: self._policy, "arm": arm, "most": most, "before": before, "latest": math.inf if or_told else asked_by}
         kept = []
-        for row in rows.mappings():
+        for row in self._connection.execute(_WAITING[arm is not None], wanted).mappings():
             if row["asked"] > asked_by and row["reward"] is None:
                 break
             kept.append(row)
@@ -238,19 +259,19 @@ class Session:
 
     def insert(self, table: sa.Table, **values: object) -> None:
         """Adds a row of the policy."""
-        self._connection.execute(sa.insert(table).values(policy=self._policy, **values))
+        self._connection.execute(_INSERTS[table.name], {"policy": self._policy, **values})
 
     def update(self, table: sa.Table, number: int | None = None, **values: object) -> None:
         """Changes the policy's row, or the numbered one."""
-        chosen = sa.update(table).where(table.c.policy == self._policy)
-        self._connection.execute((chosen if number is None else chosen.where(table.c.number == number)).values(**values))
+        changed = _update(table, tuple(values), number is not None)
+        self._connection.execute(changed, {_OF: self._policy, "place": number, **values})
 
     def everything(self) -> dict[str, list[dict[str, object]]]:
         """All rows of the policy, by table."""
         return {
             table.name: [
                 dict(row)
-                for row in self._connection.execute(sa.select(table).where(table.c.policy == self._policy)).mappings()
+                for row in self._rows(table).mappings()
             ]
             for table in TABLES
         }
