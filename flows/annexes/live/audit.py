@@ -134,7 +134,7 @@ def play(subject: Subject, deployed: Deployed, persons: list[Person], tape: Tape
         create(deployed, stores[0], Secrecy(None), world)
 
         def process(store: Store) -> Policy:
-            return Watched(deployed, store, Secrecy(None), world)  # type: ignore[no-any-return]
+            return Watched(deployed, store, Secrecy(None), world)
 
         store, policies, choices = stores[0], [process(stores[0]) for _ in range(_TURNS)], dict[int, Choice]()
         n_stored = 0
@@ -313,7 +313,7 @@ def audit(router: Router, faults: Mapping[str, Subject], n_persons: int = PERSON
       SpecError: the settings are wrong, or the algorithm cannot be deployed.
     """
     noise = f"noise is not sampled here (`bandana audit {router.algorithm}` does)"
-    caveats = (f"{len(persons_of(router, n_persons))} persons; {noise}",)
+    caveats: tuple[str, ...] = (f"{len(persons_of(router, n_persons))} persons; {noise}",)
     if router.wait > _MOST_WAIT:
         caveats += (f"wait was cut from {router.wait} to {_MOST_WAIT}",)
     deployed = deploy(router.model_copy(update={"wait": min(router.wait, _MOST_WAIT), "book": None, "budget": None}))

@@ -16,7 +16,7 @@ from bandana.flows.commands.options import FAILURE, AsJson, Debug
 
 app = typer.Typer(help="A private bandit between real users: serve, show, list.", no_args_is_help=True)
 TOKEN = "BANDANA_LIVE_TOKEN"
-RouterPath = Annotated[Path, typer.Argument(help="Settings of the policy, a YAML file.", metavar="ROUTER", show_default=False)]
+RouterPath = Annotated[Path, typer.Argument(help="Settings, a YAML file.", metavar="ROUTER", show_default=False)]
 
 
 @app.command()

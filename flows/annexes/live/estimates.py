@@ -10,9 +10,10 @@ sinh(1/2b)^2), and sinh(x) / x grows. Hence for every l
 
     exp(l (S - N mu) - l^2 w^2 N / 8 - m psi(l))
 
-is a nonnegative supermartingale that starts at 1, and so is its mean over a fixed set of l, half of them negative. It ever reaches 1 / alpha with probability at most alpha (Ville). The interval holds the mu at which it has not: whenever
-one looks, and however often, all of them hold together with probability 1 - alpha. The mean is that of the rewards as they
-entered: clipped, and `missing` where nobody answered. Privacy: post-processing of releases.
+is a nonnegative supermartingale that starts at 1, and so is its mean over a fixed set of l, half of them negative. It ever
+reaches 1 / alpha with probability at most alpha (Ville). The interval holds the mu at which it has not: whenever one looks,
+and however often, all of them hold together with probability 1 - alpha. The mean is that of the rewards as they entered:
+clipped, and `missing` where nobody answered. Privacy: post-processing of releases.
 
 Source: Howard, Ramdas, McAuliffe, Sekhon (2021), Time-uniform, nonparametric, nonasymptotic confidence sequences, Lemma 1.
 """

@@ -7,7 +7,6 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Mapping
-from typing import Annotated
 
 from fastapi import Depends, FastAPI, HTTPException, Request
 from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse
@@ -70,7 +69,7 @@ def service(policy: Policy, token: str) -> FastAPI:
       policy: opened with `World(publish=log)`, so that asks, tells and releases are logged.
       token: that every request must bring: `Authorization: Bearer TOKEN`, or for pages `?token=TOKEN`.
     """
-    app = FastAPI(title="Bandana live", docs_url=None, redoc_url=None, description="Ask for an action, tell the reward later.")
+    app = FastAPI(title="Bandana live", docs_url=None, redoc_url=None)  # their pages would load scripts of others
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=_HOSTS)
     fates: Counter[str] = Counter()
 
@@ -79,49 +78,43 @@ def service(policy: Policy, token: str) -> FastAPI:
         if not hmac.compare_digest(given.encode(), token.encode()):
             raise HTTPException(401, "token: missing or wrong; send Authorization: Bearer TOKEN")
 
-    guarded = [Depends(allowed)]
     app.add_exception_handler(ChoiceError, lambda _, error: _refused(422, error))
     app.add_exception_handler(StoreError, lambda _, error: _refused(503, error))
     app.add_exception_handler(BudgetExceeded, lambda _, error: _refused(409, error))
 
-    @app.post("/ask", dependencies=guarded)
     def ask(body: Ask) -> Chosen:
         """An action for the next person; it is on disk when this answers."""
         choice = policy.ask(body.context, person=body.person)
         return Chosen(id=choice.id, action=choice.action)
 
-    @app.post("/tell", dependencies=guarded)
     def tell(body: Tell) -> Fate:
         """Stores a reward; it is on disk when this answers."""
         fate = policy.tell(body.id, body.reward, person=body.person)
         fates[fate] += 1
         return Fate(fate=fate)
 
-    @app.get("/privacy", dependencies=guarded)
     def privacy() -> dict[str, str | float | int | None]:
         """Claimed, accounted, and left in the book."""
         return policy.privacy()._asdict()
 
-    @app.get("/evidence", dependencies=guarded)
     def evidence() -> JSONResponse:
         """Settings and all releases, for an auditor."""
         return JSONResponse(policy.evidence())
 
-    @app.get("/metrics", dependencies=guarded)
     def metrics() -> PlainTextResponse:
         """Counts and budgets in Prometheus' text form."""
         return PlainTextResponse(_metrics(policy, fates))
 
-    @app.get("/", dependencies=guarded)
     def shown() -> HTMLResponse:
         """Released means of the arms with intervals, counts and budgets."""
         return HTMLResponse(page.html(policy))
 
-    app.state.tell_counts = fates
+    guarded = [Depends(allowed)]
+    for path, call in {"/ask": ask, "/tell": tell}.items():
+        app.add_api_route(path, call, methods=["POST"], dependencies=guarded)
+    for path, view in {"/privacy": privacy, "/evidence": evidence, "/metrics": metrics, "/": shown}.items():
+        app.add_api_route(path, view, methods=["GET"], dependencies=guarded, response_model=None)
     return app
-
-
-Token = Annotated[str, Field(min_length=16)]
 
 
 def _refused(status: int, error: Exception) -> JSONResponse:
