@@ -21,5 +21,9 @@ from bandana.flows.annexes.live.api import (
     open,
     restore,
 )
+from bandana.flows.annexes.live.estimates import ArmMean, Effect, arm_means, effect
 
-__all__ = ["Choice", "ChoiceError", "Policy", "Privacy", "StoreError", "World", "new_key", "open", "restore"]
+__all__ = [
+    "ArmMean", "Choice", "ChoiceError", "Effect", "Policy", "Privacy", "StoreError", "World", "arm_means", "effect",
+    "new_key", "open", "restore",
+]  # fmt: skip

@@ -35,13 +35,11 @@ class Annex:
         `commands`, functions of the command line, in the order of the help; `groups`, commands with commands of their own;
         `panels`, the panel of the help for each of both, one of `flows.cli.PANELS`;
         `steps`, functions of (plan, data folder) that return JSON rows, which the suite flow runs;
-        `books`, the class of a `flows.cells.charging.BookKeeper`;
+        `books`, the class of a `flows.cells.charging.BookKeeper`; `list`, functions that return lines below `bandana list`;
         `documents`, a `Kind` of document (`audits/reporting/kinds.py`) by its name;
-        `list`, functions that return lines below `bandana list`;
         `reports`, functions of (place of a spec, data folder) that write what `bandana report --NAME` names, and return a
-        JSON object and lines;
-        `results`, functions of (result, ...) that plot it and export it;
-        `names`, what `import bandana` offers beside the core's names.
+        JSON object and lines; `results`, functions of (result, ...) that plot it and export it;
+        `names`, objects that `import bandana` offers beside the core's names.
       pages: files outside its folders that go with it, such as pages of the documentation.
     """
 

@@ -32,10 +32,7 @@ class Charged(Protocol):
 
 
 class BookKeeper:
-    """Keeper of budget books; BookError: a book cannot be used, or its budget does not cover what is asked.
-
-    This one keeps none, in a product without the annex: data without a book pass, and a book that a spec names is refused.
-    """
+    """Keeper of none, in a product without the annex: data without a book pass, a book is refused with BookError."""
 
     def charge(self, block: Block) -> Charged | None:
         """Charges a block before it draws noise; None where its rows have no book."""

@@ -9,5 +9,5 @@ ANNEX = Annex(
         "list": {"live": f"{__name__}.commands:pointer"},
         "names": {"live": "bandana.live"},
     },
-    pages=("bandana/live.py", "docs/tutorials/live.md"),
+    pages=("bandana/live.py",),
 )
