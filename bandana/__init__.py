@@ -9,7 +9,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from bandana import live
     from bandana.flows.annexes.anything.api import Audit, audit
     from bandana.flows.api.result import Difference, Result
     from bandana.flows.api.run import load, run
@@ -28,11 +27,14 @@ _NAMES: dict[str, str] = {
 }
 """Public name -> the module of the core that defines it."""
 
-__all__ = ["Audit", "Difference", "Result", "SpecError", "__version__", "audit", "catalog", "live", "load", "run"]
+_MODULES = ("live",)
+"""Modules of annexes that are imported when they are used."""
+
+__all__ = ["Audit", "Difference", "Result", "SpecError", "__version__", "audit", "catalog", "load", "run"]
 
 
 def __getattr__(name: str) -> Any:
-    if name not in __all__:
+    if name not in (*__all__, *_MODULES):
         raise AttributeError(f"module 'bandana' has no attribute {name!r}")
     from bandana.flows.folder.system import check_system
 

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bandana.flows.annexes.live.api import open_router
+from bandana.flows.annexes.live.ledgers import NotingLedger
 from bandana.flows.annexes.live.policy import Policy, World
 from bandana.flows.annexes.live.router import router_of
 from bandana.flows.annexes.live.secrecy import Secrecy, hashed, number
@@ -40,7 +41,7 @@ class Outcome(NamedTuple):
     acknowledged: int
     """Rewards whose `tell` returned `kept`."""
     lost: int
-    """Of them, those that neither wait in the store nor entered with their value."""
+    """Acknowledged ones that neither wait in the store nor entered with their value."""
     twice: int
     """Records that lie in two releases."""
     uncharged: int
@@ -51,7 +52,7 @@ class _Watched(Policy):
     oracle = -1
 
     def _entered(self, session: Any, progress: Any, row: Any) -> Any:
-        reward = None if row["reward"] is None else self._reward(row)
+        reward = None if row["reward"] is None else number(row["reward"][1:])
         write(self.oracle, {"entered": row["number"], "place": progress.n_entered, "reward": reward})
         return super()._entered(session, progress, row)
 
@@ -126,8 +127,9 @@ def compared(place: Path, oracle: Path) -> Outcome:
     read = np.zeros(counts["entered"] + 1, dtype=int)
     for row in rows:
         read[row["start"] : row["stop"]] += 1
-    policy.privacy()  # charges every row to a new ledger, which refuses what exceeds the claim
-    uncharged = abs(counts["releases"] - policy._ledger.n_charged)
+    ledger = NotingLedger(policy.deployed.ledger())
+    ledger.charge(rows)  # which refuses what exceeds the claim
+    uncharged = abs(counts["releases"] - ledger.n_charged)
     return Outcome(counts["asked"], len(rows), len(kept), lost, int((read > 1).sum()), uncharged)
 
 

@@ -67,6 +67,17 @@ DOORS = (
                     "bandana.flows.annexes.anything.foreign.opacus: price_steps",
                 ),
             ),
+            Part(
+                "Between real people",
+                "Import from `bandana.live`; [its tutorials](../../how-to/ab-test.md#live-choose-among-four-prompts).",
+                (
+                    "bandana.flows.annexes.live.api: open restore",
+                    "bandana.flows.annexes.live.secrecy: new_key",
+                    "bandana.flows.annexes.live.policy: Policy Choice Privacy World ChoiceError",
+                    "bandana.flows.annexes.live.store: StoreError",
+                    "bandana.flows.annexes.live.estimates: arm_means effect ArmMean Effect",
+                ),
+            ),
         ),
     ),
     Door(

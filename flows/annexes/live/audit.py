@@ -37,7 +37,7 @@ _MOST_WAIT, _TURNS = 3, 2
 PERSONS = 26
 """Length of a script."""
 Answers = tuple[tuple[float, float], ...]
-"""What one person tells: (delay in deadlines, reward) of each `tell`."""
+"""Rewards of one person: (delay in deadlines, reward) of each `tell`."""
 
 
 class Subject(NamedTuple):
