@@ -17,6 +17,7 @@ table { border-collapse: collapse; width: 100%; } th, td { text-align: left; pad
 tr + tr { border-top: 1px solid #ddd; } td.number { font-variant-numeric: tabular-nums; white-space: nowrap; }
 .bar { position: relative; height: .8rem; background: #eee; min-width: 7rem; } .bar * { position: absolute; height: 100%; }
 .bar span { background: #8fb3d9; } .bar b { width: 3px; margin-left: -1px; background: #123f70; } p { color: #444; }
+@media (max-width: 40rem) { .bar { display: none; } }
 </style></head><body>
 <h1>{{ router.algorithm }}</h1>
 <table>
