@@ -130,7 +130,8 @@ def test_an_algorithm_of_episodes_is_audited_as_any_other(bandana, write, tmp_pa
     validate(document)
     (environment,) = document["environments"]
     assert (environment["unit"], environment["actions"]) == ("episodes", ["action 0", "action 1"])
-    assert environment["description"].startswith(f"{effort[3]} episodes of 2 steps x 3 states x 2 actions that lead anywhere")
+    described = f"{effort[3]} episodes of 2 steps x 3 states x 2 actions that lead anywhere"
+    assert environment["description"].startswith(described)
     (audit,) = document["audits"]
     assert audit["verdict"] == ("PASS" if noise == "2.0" else "FAIL")
     if noise != "2.0":
