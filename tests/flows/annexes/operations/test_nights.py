@@ -101,7 +101,7 @@ def test_two_nights_leave_two_lines_and_a_page(prefect_server, write_spec, tmp_p
     assert "http://127.0.0.1:5000/reports/two-nights/report.html" in latest["data"]
     assert [row["n_nights"] for row in (*first.fresh, *second.fresh)] == [1, 2]
     assert str(data / "suites" / "two-nights" / "report.html") in latest["data"]
-    private = [label for label in second.verdicts if "eps=" in label]
+    private = [label for label in second.numbers if "eps=" in label]
     assert private
     assert " eps=" not in latest["data"]
     assert "rdp(2, " in latest["data"]
