@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
@@ -22,6 +22,7 @@ from prefect.events.filters import EventFilter, EventIDFilter
 from prefect.states import Failed
 
 from bandana.audits.documents.audit import ROLES, AuditEntry
+from bandana.audits.names import with_titles
 from bandana.flows.results.gate import Row, tell
 from bandana.flows.servers.temporary_server import without_heartbeats
 from bandana.flows.texts.json_text import JsonObject
@@ -55,6 +56,7 @@ class Findings:
       notes: what the gate could not compare, in words.
       files: where the report lies, by kind.
       fresh: what the nights together say of each cell, a row each with its evidence.
+      titles: label of a cell -> what people read.
     """
 
     suite: str
@@ -63,6 +65,7 @@ class Findings:
     notes: Sequence[str] = ()
     files: Mapping[str, str] | None = None
     fresh: Sequence[JsonObject] = ()
+    titles: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def failed(self) -> list[AuditEntry]:
@@ -117,10 +120,10 @@ def raise_alarm(findings: Findings) -> None:
     name = slug(findings.suite)
     try:
         sent = [emit_event(**event) for event in events(findings)]
-        create_markdown_artifact(
-            key=f"{name}-alarm", markdown=markdown(findings), description=f"What broke in {findings.suite}"
-        )
-        create_table_artifact(key=f"{name}-cells", table=table(findings), description=f"Every cell of {findings.suite}")
+        words = with_titles(markdown(findings), findings.titles)
+        create_markdown_artifact(key=f"{name}-alarm", markdown=words, description=f"What broke in {findings.suite}")
+        shown = with_titles(table(findings), findings.titles)
+        create_table_artifact(key=f"{name}-cells", table=shown, description=f"Every cell of {findings.suite}")
         _wait_until_stored([event.id for event in sent if event is not None])
     except Exception as error:
         get_run_logger().error("the alarm could not be stored in full: %s", error)
@@ -137,7 +140,7 @@ def events(findings: Findings) -> list[JsonObject]:
     for entry in findings.failed:
         payload = {"label": entry["label"], "verdict": entry["verdict"], **entry["main"], "reasons": list(entry["reasons"])}
         place = f"audit.{slug(suite)}.{slug(entry['label'])}"
-        events.append(_event(AUDIT_FAILED, suite, place, entry["label"], payload))
+        events.append(_event(AUDIT_FAILED, suite, place, findings.titles.get(entry["label"], entry["label"]), payload))
     if findings.worse:
         rows = {"rows": [dict(row) for row in findings.worse]}
         events.append(_event(GATE_FAILED, suite, f"gate.{slug(suite)}", "regression gate", rows))

@@ -8,7 +8,6 @@ from prefect import flow, task
 from prefect.cache_policies import NO_CACHE
 from prefect.client.schemas.objects import State
 
-from bandana.audits.names import with_titles
 from bandana.flows import annex
 from bandana.flows.folder.settings import DataFolder
 from bandana.flows.folder.store import Store
@@ -73,8 +72,8 @@ def suite_flow(
     if set(steps) == {"report"}:
         return done  # shown again, and nothing new to raise an alarm about
     gate = done["gate"] or {"rows": [], "notes": []}
-    parts = [done["audits"], gate["rows"], gate["notes"], done["files"], done["fresh"]]
-    return conclude(Findings(spec.name, *with_titles(parts, plan.titles)), done)
+    parts = (done["audits"], gate["rows"], gate["notes"], done["files"], done["fresh"])
+    return conclude(Findings(spec.name, *parts, plan.titles), done)
 
 
 def suite(plan: Plan, spec_text: str, data: str, steps: list[str], resources: Resources | None = None) -> JsonObject:

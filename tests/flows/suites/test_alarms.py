@@ -130,7 +130,10 @@ def test_a_failed_audit_fails_the_run_after_its_report(prefect_server, write_spe
     artifacts = {item["key"]: item for item in found}
     assert sorted(artifacts) == ["alarming-alarm", "alarming-cells"]
     assert "measured exceeds claimed" in artifacts["alarming-alarm"]["data"]
-    assert [row["verdict"] for row in json.loads(artifacts["alarming-cells"]["data"])] == ["PASS", "FAIL"]
+    assert "## FAIL: adar-ucb tight rdp(2, 1)" in artifacts["alarming-alarm"]["data"]
+    cells = json.loads(artifacts["alarming-cells"]["data"])
+    assert [(row["cell"], row["verdict"]) for row in cells][1:] == [("adar-ucb tight rdp(2, 1)", "FAIL")]
+    assert [row["verdict"] for row in cells] == ["PASS", "FAIL"]
     wanted = {"event": {"name": [AUDIT_FAILED]}, "resource": {"id": ["bandana.audit.alarming.adar-ucb-tight-eps-1"]}}
     (event,) = _server("/events/filter", filter=wanted)["events"]
     assert event["payload"]["measured"] == 1.25
