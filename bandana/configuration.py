@@ -69,7 +69,7 @@ class Defaults(_Table):
 class Configuration(_Table):
     """Everything that the file may hold."""
 
-    data: _Text | None = _setting("BANDANA_DATA", "the path of the data folder")
+    data: _Text | None = _setting("BANDANA_DATA", "the path of the data folder, or s3://BUCKET/PREFIX")
     servers: Servers = Field(Servers(), description="a table")
     defaults: Defaults = Field(Defaults(), description="a table")
 
@@ -79,7 +79,7 @@ class Configuration(_Table):
         Args:
           folder: the file's, in which a relative path of the data folder starts.
         """
-        if self.data is not None:
+        if self.data is not None and "://" not in self.data:
             self.data = str(folder / self.data)
         for prefix, table in (("", self), ("servers.", self.servers), ("defaults.", self.defaults)):
             for name, field in type(table).model_fields.items():

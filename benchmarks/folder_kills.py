@@ -36,7 +36,7 @@ from bandana.flows.servers import temporary_server
 from bandana.flows.tracking.store.layout import tables_of
 from bandana.flows.tracking.tracker import Tracker
 
-_SPEC: dict[str, Any] = {
+SPEC: dict[str, Any] = {
     "name": "small", "seed": 7, "horizon": 500, "replications": 4, "block_size": 2,
     "environment": {"kind": "bernoulli", "means": [0.8, 0.4]},
     "algorithms": [
@@ -46,7 +46,7 @@ _SPEC: dict[str, Any] = {
     "audit": {"rounds": 8, "replays": 1000, "examples": 2},
     "report": {"formats": ["json"]},
 }  # fmt: skip
-_SUITE = _SPEC["name"]
+_SUITE = SPEC["name"]
 
 
 class Times(NamedTuple):
@@ -132,7 +132,7 @@ def main(n_kills: int, seed: int = 1) -> int:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         spec = folder / "small.yaml"
-        spec.write_text(yaml.safe_dump(_SPEC))
+        spec.write_text(yaml.safe_dump(SPEC))
         DataFolder.open(folder / "server").set_environment()
         os.environ.pop("PREFECT_HOME")  # of the server alone: each run has the one of its data folder
         keeper, server = temporary_server.spawn(folder / "server" / "prefect")

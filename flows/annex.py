@@ -22,6 +22,7 @@ NAMES = (
     "books",
     "operations",
     "live",
+    "machines",
 )  # fmt: skip
 """The table of annexes."""
 
@@ -36,6 +37,9 @@ class Annex:
         `panels`, the panel of the help for each of both, one of `flows.cli.PANELS`;
         `steps`, functions of (plan, data folder) that return JSON rows, which the suite flow runs;
         `books`, the class of a `flows.cells.charging.BookKeeper`; `list`, functions that return lines below `bandana list`;
+        `runners`, functions of (address, number of workers) that return a Prefect task runner, by the executor's name;
+        `limits`, contexts of (place for a note) that hold a task to its time limit where Prefect cannot;
+        `stores`, functions of an address that return `flows.folder.store.Files`, by the scheme of the address;
         `documents`, a `Kind` of document (`audits/reporting/kinds.py`) by its name;
         `reports`, functions of (place of a spec, data folder) that write what `bandana report --NAME` names, and return a
         JSON object and lines; `results`, functions of (result, ...) that plot it and export it;

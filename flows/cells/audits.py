@@ -13,7 +13,7 @@ from bandana.audits.evidence import UnusableEvidence
 from bandana.audits.outcome import Outcome
 from bandana.audits.summary import summarize
 from bandana.flows.cells.charging import book_keeper
-from bandana.flows.folder.store import Store, write_first
+from bandana.flows.folder.store import Store
 from bandana.flows.keys import provenance
 from bandana.flows.keys.identity import key_of
 from bandana.flows.keys.provenance import Making, about_audits
@@ -73,13 +73,13 @@ def audit_cell(cell: Cell, store: Store) -> Outcome:
     cell.environment.check_unchanged()
     made_of = {"of": audit_facts(cell), "made": audit_code(cell)}
     outcome = replace(outcome, provenance=making.record(is_anonymous=store.is_anonymous) | made_of)
-    return kept(evidence_of(cell, store), outcome)
+    return kept(store, AUDIT, audit_key(cell), outcome)
 
 
 def _kept_part(cell: Cell, store: Store, facts: Mapping[str, object], make: Callable[[], Outcome]) -> Outcome:
     """The part of a cell's audit with these facts in place of the cell's own, from the store if it is there."""
-    place = store.path(AUDIT_PART, key_of({**audit_facts(cell), **facts}, audit_code(cell)))
-    return stored_outcome(place) or kept(place, make())
+    key = key_of({**audit_facts(cell), **facts}, audit_code(cell))
+    return stored_outcome(store.path(AUDIT_PART, key)) or kept(store, AUDIT_PART, key, make())
 
 
 def parts_first(cells: Iterable[Cell]) -> list[Cell]:
@@ -96,11 +96,11 @@ def parts_first(cells: Iterable[Cell]) -> list[Cell]:
     return [cell for _, cell in sorted(placed, key=lambda pair: pair[0])]
 
 
-def kept(place: Path, outcome: Outcome) -> Outcome:
+def kept(store: Store, kind: str, key: str, outcome: Outcome) -> Outcome:
     """Stores an audit; what is returned is what is stored: another process may have been sooner."""
-    if write_first(place, evidence.to_bytes(outcome), lambda path: stored_outcome(path) is not None):
+    if store.keep(kind, key, evidence.to_bytes(outcome), lambda path: stored_outcome(path) is not None):
         return outcome
-    return stored_outcome(place) or outcome
+    return stored_outcome(store.path(kind, key)) or outcome
 
 
 def check_audits(cells: Iterable[Cell]) -> None:

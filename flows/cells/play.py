@@ -55,4 +55,4 @@ def _play_charged(block: Block, charged: Charged) -> tuple[dict[str, np.ndarray]
 
 def is_played(block: Block, store: Store) -> bool:
     """True if the block's result lies in the store; a damaged one is found, and computed again, when it is read."""
-    return store.path(BENCHMARK, block.key).exists()
+    return store.has(BENCHMARK, block.key)

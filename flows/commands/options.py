@@ -32,7 +32,7 @@ def leave_out_names(is_asked: bool) -> bool:
 
 
 SpecPath = Annotated[Path, typer.Argument(help="The experiment, a YAML file.", show_default=False)]
-Data = Annotated[Path | None, typer.Option("--data", help="Data folder; the default is ./bandana_data.")]
+Data = Annotated[Path | None, typer.Option("--data", help="Data folder, or s3://BUCKET/PREFIX; default: ./bandana_data.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of a failure.")]
 AsJson = Annotated[bool, typer.Option("--json", help="One object on standard output, for machines.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Explain what would be done, and what is done already; do nothing.")]

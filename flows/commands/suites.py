@@ -33,6 +33,7 @@ from bandana.flows.commands.options import (
     open_data,
 )
 from bandana.flows.folder.settings import DataFolder, data_root
+from bandana.flows.folder.shared import address_in
 from bandana.flows.running.memory import keep_freed
 from bandana.flows.texts.json_text import JsonObject
 
@@ -261,7 +262,7 @@ def _say_what_was_done(done: JsonObject, data: Path | None) -> None:
             echo(*(f"              {line}" for line in (*outcome["reasons"], *example["lines"])))
     echo(*gate.lines(done["gate"]))
     echo_files(done["files"])
-    option = "" if data is None else f" --data {shlex.quote(str(data))}"
+    option = "" if data is None else f" --data {shlex.quote(address_in(str(data)) or str(data))}"
     program = Path(sys.argv[0])
     if program.name == "__main__.py":
         command = "python -m bandana"

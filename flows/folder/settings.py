@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bandana.flows.folder.scratch import sweep
+from bandana.flows.folder.shared import address_in, files_at, local_part
 
 DEFAULT_DATA = "bandana_data"
 ANONYMOUS = "BANDANA_ANONYMOUS"
@@ -41,8 +42,12 @@ _THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS")
 
 
 def data_root(root: Path | str | None = None) -> Path:
-    """Where the data folder is, or would be."""
-    return Path(root or os.environ.get("BANDANA_DATA") or DEFAULT_DATA).absolute()
+    """Where the data folder is, or would be; of a shared store, its part on this machine."""
+    return local_part(_named(root), DEFAULT_DATA).absolute()
+
+
+def _named(root: Path | str | None) -> str:
+    return str(root or os.environ.get("BANDANA_DATA") or DEFAULT_DATA)
 
 
 def is_anonymous() -> bool:
@@ -68,6 +73,8 @@ class DataFolder:
         folder = cls(data_root(root))
         folder.root.parent.mkdir(parents=True, exist_ok=True)
         folder.root.mkdir(0o700, exist_ok=True)
+        if (address := address_in(_named(root))) is not None:
+            files_at(address).join(folder.root)
         return folder
 
     @property

@@ -23,6 +23,7 @@ from bandana.audits.contents import DESCRIPTION
 from bandana.flows.folder import scratch
 from bandana.flows.folder.private_files import make_folder
 from bandana.flows.folder.settings import is_anonymous
+from bandana.flows.folder.shared import ADDRESS, files_at
 from bandana.flows.keys.content import canonical
 from bandana.flows.texts.json_text import JsonObject
 
@@ -83,6 +84,33 @@ def link(source: Path, target: Path) -> None:
         temporary.unlink(missing_ok=True)
 
 
+class Files:
+    """Finished files by name, `KIND/FILE`, in a folder: the first whole one stays. Annexes have other makes (`stores`)."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def sizes(self, kind: str) -> dict[str, int]:
+        """Bytes of every file of a kind, by its name without the kind."""
+        try:
+            with os.scandir(self.folder / kind) as files:
+                return {file.name: file.stat().st_size for file in files}
+        except FileNotFoundError:
+            return {}
+
+    def has(self, name: str) -> bool:
+        """True if the file is there; another make may overlook one that another machine wrote a moment ago."""
+        return self.fetch(name).exists()
+
+    def fetch(self, name: str) -> Path:
+        """Place of the file on this machine, brought here if need be; nothing lies there if nobody wrote it."""
+        return self.folder / name
+
+    def put_first(self, name: str, content: bytes, is_whole: Callable[[Path], bool]) -> bool:
+        """Writes the file and returns whether it did, see `write_first`."""
+        return write_first(self.folder / name, content, is_whole)
+
+
 class Store:
     """Arrays and their description under a key.
 
@@ -92,31 +120,34 @@ class Store:
     """
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
+        address = folder.parent / ADDRESS
+        self._files: Files = files_at(address.read_text("utf-8")) if address.exists() else Files(folder)
         self.is_anonymous = is_anonymous()
 
     def path(self, kind: str, key: str) -> Path:
-        """Where a result lies."""
-        return self._folder / kind / f"{key}{_ENDING}"
+        """Where a result lies on this machine, or would; one of a shared store is brought here."""
+        return self._files.fetch(f"{kind}/{key}{_ENDING}")
+
+    def has(self, kind: str, key: str) -> bool:
+        """True if a result is there; a damaged one is found, and computed again, when it is read."""
+        return self._files.has(f"{kind}/{key}{_ENDING}")
+
+    def keep(self, kind: str, key: str, content: bytes, is_whole: Callable[[Path], bool]) -> bool:
+        """Stores a result's bytes and returns whether it did: of two processes, the first one's whole file stays."""
+        return self._files.put_first(f"{kind}/{key}{_ENDING}", content, is_whole)
 
     def sizes(self, kind: str) -> dict[str, int]:
         """Key -> bytes of every result of a kind."""
-        try:
-            with os.scandir(self._folder / kind) as files:
-                return {file.name[: -len(_ENDING)]: file.stat().st_size for file in files if file.name.endswith(_ENDING)}
-        except FileNotFoundError:
-            return {}
-
-    def load(self, kind: str, key: str) -> tuple[dict[str, np.ndarray], JsonObject] | None:
-        """The arrays and the description, or None where there is no whole file; a damaged one is told of."""
-        return self._read(kind, key, is_told=True)
+        ended = self._files.sizes(kind).items()
+        return {name.removesuffix(_ENDING): size for name, size in ended if name.endswith(_ENDING)}
 
     def describe(self, kind: str, key: str) -> JsonObject | None:
         """The description alone, or None where there is no whole file."""
-        stored = self._read(kind, key)
+        stored = self.load(kind, key, is_told=False)
         return None if stored is None else stored[1]
 
-    def _read(self, kind: str, key: str, is_told: bool = False) -> tuple[dict[str, np.ndarray], JsonObject] | None:
+    def load(self, kind: str, key: str, is_told: bool = True) -> tuple[dict[str, np.ndarray], JsonObject] | None:
+        """The arrays and the description, or None where there is no whole file; a damaged one is told of."""
         path = self.path(kind, key)
         try:
             content = path.read_bytes()
@@ -139,12 +170,11 @@ class Store:
         buffer = io.BytesIO()
         text = np.frombuffer(canonical(description).encode(), dtype=np.uint8)
         np.savez(buffer, allow_pickle=False, description=text, **arrays)
-        path = self.path(kind, key)
         # The SHA-256 of all bytes before is the comment of the zip archive, which readers of archives pass over.
         content = buffer.getvalue()[:-2] + _DIGITS.to_bytes(2, "little")
         sealed = content + hashlib.sha256(content).hexdigest().encode()
-        write_first(path, sealed, lambda _: self._read(kind, key) is not None)
-        return path
+        self.keep(kind, key, sealed, lambda _: self.describe(kind, key) is not None)
+        return self.path(kind, key)
 
 
 def _is_whole(content: bytes) -> bool:

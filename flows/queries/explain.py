@@ -12,7 +12,7 @@ from rich.text import Text
 from bandana.algorithms.problem import ARMS
 from bandana.audits.names import titled
 from bandana.audits.outcome import claimed_as, composed, main_quantity, overspends
-from bandana.flows.cells.audits import evidence_of
+from bandana.flows.cells.audits import AUDIT, audit_key
 from bandana.flows.cells.charging import book_keeper
 from bandana.flows.cells.play import is_played
 from bandana.flows.folder.journal import Journal
@@ -61,7 +61,7 @@ def explain(
     waiting = [cell for cell in every if blocks[cell.name][0] > blocks[cell.name][1] and not cell.is_expected]
     pace = block_paces(waiting, most_measured) if is_timed else {}
     private = [cell for cell in own if "audit" in steps and cell.is_private]
-    waits = [cell for cell in private if store is None or not evidence_of(cell, store).exists()]
+    waits = [cell for cell in private if store is None or not store.has(AUDIT, audit_key(cell))]
     left = audits_seconds(waits, journal) if is_timed else {}
     for name, seconds in pace.items():
         left[name] = left.get(name, 0.0) + (blocks[name][0] - blocks[name][1]) * seconds

@@ -10,14 +10,17 @@ import errno
 import gc
 import sqlite3
 from concurrent.futures import BrokenExecutor
+from contextlib import nullcontext
 from enum import StrEnum
 from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from bandana.flows.annex import plugged, plugs_at
 from bandana.flows.folder.settings import n_workers
 from bandana.flows.running.memory import keep_freed
 from bandana.flows.running.processes import end_with_parent
@@ -28,6 +31,8 @@ if TYPE_CHECKING:
     from prefect.client.schemas.objects import State
 
 _LASTING = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
+LATE = "late"
+"""Kind of the notes of late tasks, beside those of results."""
 _RETRY_DELAYS = [1.0, 5.0, 20.0]
 
 
@@ -69,7 +74,7 @@ class Resources(BaseModel):
                 "code as you: give it certificates and write tls:// (docs/scale.md), or allow --insecure"
             )
         # Looked up and not imported: the settings of Prefect must stand before it is.
-        if self.executor is Executor.DASK and find_spec("prefect_dask") is None:
+        if self.executor is Executor.DASK and not (plugs_at("runners") and find_spec("prefect_dask")):
             raise SpecError("--executor dask needs more packages: pip install 'bandana-dp[dask]'")
 
 
@@ -102,21 +107,12 @@ def task_runner(resources: Resources, default: Executor, module: str) -> Any:
             from bandana.flows.running.process_pool import ProcessPool
 
             return ProcessPool(max_workers=workers, initializer=partial(_start_worker, module))
-    from distributed.security import Security
-    from prefect_dask.task_runners import DaskTaskRunner
+    return plugged("runners")[Executor.DASK](resources.dask_address, workers)
 
-    if resources.dask_address is not None:
-        return DaskTaskRunner(address=resources.dask_address)
-    security: Any = Security
-    # Processes of this machine. Nothing listens beyond the loopback interface, and nobody connects without the certificate
-    # that this process made and keeps in memory: a Dask scheduler calls any function that it is sent.
-    cluster = {
-        "n_workers": workers, "threads_per_worker": 1, "host": "127.0.0.1", "dashboard_address": None,
-        "security": security.temporary(),
-        # Its status pages have no switch, and would take port 8787, or warn that another cluster has it.
-        "scheduler_kwargs": {"dashboard_address": "127.0.0.1:0"},
-    }  # fmt: skip
-    return DaskTaskRunner(cluster_kwargs=cluster)
+
+def held_to_limit(note: Path) -> Any:
+    """A context that holds its task to the time limit also where Prefect cannot; it may leave a note if it is late."""
+    return next(iter(plugged("limits").values()), nullcontext)(note)
 
 
 def cores_each(n_tasks: int) -> int:

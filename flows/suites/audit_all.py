@@ -27,8 +27,7 @@ from bandana.flows.keys.provenance import Making, about_audits
 from bandana.flows.plan.made_by import subject_roots
 from bandana.flows.results import audit_report, baseline, catalog_report, gate, old_results
 from bandana.flows.results.report import track
-from bandana.flows.running import time_limit
-from bandana.flows.running.executors import Executor, Resources, cores_each, patience, task_runner
+from bandana.flows.running.executors import LATE, Executor, Resources, cores_each, held_to_limit, patience, task_runner
 from bandana.flows.spec.spec import ExecutionSpec
 from bandana.flows.suites.alarms import AlarmRaised, Findings, conclude, with_alarm
 from bandana.flows.texts.json_text import JsonObject
@@ -56,13 +55,13 @@ def _code_of(label: str) -> MadeBy:
 def audit_subject(label: str, effort: Effort, store: Store) -> tuple[AuditEntry, list[str]]:
     """One audit, from the store if it is there: its entry in the report, and its lines for the terminal."""
     making, subject = Making(), subjects()[label]()
-    place = store.path(AUDIT, key_of(label, effort))
-    outcome = stored_outcome(place)
+    key = key_of(label, effort)
+    outcome = stored_outcome(store.path(AUDIT, key))
     if outcome is None:
         outcome = replays.audit_of_subject(subject, effort, partial(about_audits, made=_code_of(label)))
         made_of = {"of": _facts(label, effort), "made": _code_of(label)}
         outcome = replace(outcome, provenance=making.record(is_anonymous=store.is_anonymous) | made_of)
-        outcome = kept(place, outcome)
+        outcome = kept(store, AUDIT, key, outcome)
     entry = catalog_report.entry_of_subject(subject, outcome, is_anonymous=store.is_anonymous)
     return entry, audit_report.tell(label, outcome)
 
@@ -70,7 +69,7 @@ def audit_subject(label: str, effort: Effort, store: Store) -> tuple[AuditEntry,
 @task(name="audit-subject", task_run_name="{label}", cache_policy=NO_CACHE, persist_result=False)
 def _audit(label: str, effort: Effort, store: Store, key: str, n_cores: int) -> tuple[AuditEntry, list[str]]:
     identity.check_same(key, key_of(label, effort))
-    with time_limit.kept(store.path(time_limit.LATE, key)), in_threads(n_cores):
+    with held_to_limit(store.path(LATE, key)), in_threads(n_cores):
         return audit_subject(label, effort, store)
 
 
@@ -89,7 +88,7 @@ def audit_all_flow(labels: list[str], effort: Effort, data: str) -> JsonObject |
     tracker.experiment(SUITE, catalog_report.CATALOG)
     examine = _audit.with_options(**patience(_PATIENCE.retries, _PATIENCE.audit_timeout))
     keys = {label: key_of(label, effort) for label in labels}
-    n_cores = cores_each(sum(not store.path(AUDIT, key).exists() for key in keys.values()))
+    n_cores = cores_each(sum(not store.has(AUDIT, key) for key in keys.values()))
     futures = {examine.submit(label, effort, store, key, n_cores): label for label, key in keys.items()}
     done: dict[str, tuple[AuditEntry, list[str]]] = {}
     with bar("catalog: audit", len(labels)) as advance:

@@ -71,7 +71,7 @@ def benchmark(plan: Plan, folder: DataFolder, workers: Workers, tracker: Tracker
     missing = [block for block in blocks if not is_played(block, store)]
     book_keeper().check_affords(missing)
     journal.begin("benchmark started", suite=suite, cells=len(cells), blocks=len(blocks), missing=len(missing))
-    results = workers.completed(partial(_play, store), [(block, block.key) for block in missing])
+    results = workers.completed(partial(play, store), [(block, block.key) for block in missing])
     waiting = Counter(block.cell.name for block in missing)
     later: list[Cell] = []
     total = len(blocks) + len(cells) * (tracker is not None)
@@ -122,7 +122,7 @@ def audit(plan: Plan, folder: DataFolder, workers: Workers, tracker: Tracker | N
     }
     missing = parts_first(cell for cell in cells if cell.name not in entries)
     journal.begin("audit started", suite=suite, cells=len(cells), missing=len(missing))
-    work = partial(_audit, store, workers.cores_each(len(missing)))
+    work = partial(examine, store, workers.cores_each(len(missing)))
     total = len(cells) * (2 if tracker is not None else 1)
     with bar(f"{suite}: audit", total, len(entries)) as advance:
         for (cell, _), (entry, seconds) in workers.completed(work, [(cell, audit_key(cell)) for cell in missing]):
@@ -153,7 +153,7 @@ def _keep_only(cells: Sequence[Cell], tracker: Tracker | None) -> None:
         tracker.keep_only(cells[0].spec.name, {cell.key for cell in cells})
 
 
-def _play(store: Store, item: tuple[Block, str]) -> float:
+def play(store: Store, item: tuple[Block, str]) -> float:
     """Plays one block, under the key that the caller knows it by, and returns the seconds that it took."""
     (block, key), start = item, perf_counter()
     check_same(key, block.key)
@@ -161,7 +161,7 @@ def _play(store: Store, item: tuple[Block, str]) -> float:
     return round(perf_counter() - start, 3)
 
 
-def _audit(store: Store, n_cores: int, item: tuple[Cell, str]) -> tuple[AuditEntry, float]:
+def examine(store: Store, n_cores: int, item: tuple[Cell, str]) -> tuple[AuditEntry, float]:
     """Audits one cell, under the key that the caller knows it by: its entry in the report, and the seconds that it took."""
     (cell, key), start = item, perf_counter()
     check_same(key, audit_key(cell))

@@ -19,6 +19,7 @@ from bandana.flows.commands.failures import failures
 from bandana.flows.commands.groups import grouped
 from bandana.flows.commands.options import FAILURE, Anonymous, AsJson, Data, Debug, Yes, console, echo, open_data
 from bandana.flows.folder.settings import DataFolder, data_root
+from bandana.flows.folder.shared import ADDRESS
 
 if TYPE_CHECKING:
     from prefect.deployments.runner import RunnerDeployment
@@ -232,6 +233,8 @@ def prune(
         seconds, folder = seconds_of(keep), DataFolder(data_root(data))
         if not folder.root.is_dir():
             raise SpecError(f"--data: {folder.root} does not exist")
+        if (folder.root / ADDRESS).exists():
+            raise SpecError(f"--data: prune needs a folder; the results of {folder.root} lie in a store of several machines")
         folder.set_environment()
         results = clear(folder, seconds, is_dry=dry_run)
         runs = prune_runs(folder, seconds, is_dry=dry_run)

@@ -17,6 +17,7 @@ from bandana.flows.annexes.books.bookkeeping.balance import Balance, is_due, ref
 from bandana.flows.annexes.books.bookkeeping.bodies import body_of
 from bandana.flows.annexes.books.bookkeeping.known import DataSet
 from bandana.flows.annexes.books.bookkeeping.spending import Budget, Charge
+from bandana.flows.folder.shared import ADDRESS
 from bandana.flows.texts.json_text import JsonObject
 from bandana.flows.texts.mistakes import BookError
 from bandana.privacy_core import Event, PureDP
@@ -89,6 +90,11 @@ class BudgetBook:
     def __init__(self, place: str, budget: Budget | None = None) -> None:
         from bandana.flows.annexes.books.bookkeeping.storage import Storage  # with SQLAlchemy: most specs name no book
 
+        if (Path(place).parent.parent / ADDRESS).is_file():
+            raise BookError(
+                f"{Path(place).stem}: the data folder's results lie in a store that machines share, where no book can be: "
+                "name the book by its path or by the address of a database"
+            )
         self._storage, self._budget = Storage(place), budget
         self.name = self._storage.name
 

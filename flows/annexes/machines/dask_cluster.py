@@ -1,4 +1,4 @@
-"""The time limit of a task on a Dask worker, where Prefect's own cannot stop work that does not return to Python.
+"""Dask: a cluster of processes or of machines, and the time limit of its tasks, where Prefect's own cannot stop work.
 
 In a pool's process Prefect sets an alarm. A Dask worker runs tasks in a thread, into which Prefect can only throw an
 exception between two steps of Python: a long call, of a compiled kernel or of the system, goes on. So a worker whose task is
@@ -14,13 +14,31 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from bandana.flows.folder import scratch
 
-LATE = "late"
-"""Kind of the notes, beside those of results."""
 GRACE = 5.0
 """Seconds in which a late task may still end by itself."""
+
+
+def task_runner(address: str | None, n_workers: int) -> Any:
+    """A Prefect task runner on a running cluster, or on one of so many processes of this machine."""
+    from distributed.security import Security
+    from prefect_dask.task_runners import DaskTaskRunner
+
+    if address is not None:
+        return DaskTaskRunner(address=address)
+    security: Any = Security
+    # Processes of this machine. Nothing listens beyond the loopback interface, and nobody connects without the certificate
+    # that this process made and keeps in memory: a Dask scheduler calls any function that it is sent.
+    cluster = {
+        "n_workers": n_workers, "threads_per_worker": 1, "host": "127.0.0.1", "dashboard_address": None,
+        "security": security.temporary(),
+        # Its status pages have no switch, and would take port 8787, or warn that another cluster has it.
+        "scheduler_kwargs": {"dashboard_address": "127.0.0.1:0"},
+    }  # fmt: skip
+    return DaskTaskRunner(cluster_kwargs=cluster)
 
 
 @contextmanager

@@ -12,8 +12,8 @@ import pytest
 import yaml
 from small_spec import SMALL
 
+from bandana.flows.annexes.machines import dask_cluster
 from bandana.flows.folder import scratch
-from bandana.flows.running import time_limit
 
 ROOT = Path(__file__).parents[3]
 
@@ -23,8 +23,8 @@ def worker(monkeypatch):
     """This process, taken for a Dask worker; sets the limit of the task that runs, and the run that it is of."""
     from prefect.context import TaskRunContext
 
-    monkeypatch.setattr(time_limit, "_is_dask_worker", lambda: True)
-    monkeypatch.setattr(time_limit, "GRACE", 0.1)
+    monkeypatch.setattr(dask_cluster, "_is_dask_worker", lambda: True)
+    monkeypatch.setattr(dask_cluster, "GRACE", 0.1)
 
     def in_run(run, limit):
         found = SimpleNamespace(task=SimpleNamespace(timeout_seconds=limit), task_run=SimpleNamespace(flow_run_id=run))
@@ -37,7 +37,7 @@ def _hang(place):
     """The exit code of a process that hangs in one call, and the seconds until it has it."""
     start = time.monotonic()
     if (pid := os.fork()) == 0:
-        with time_limit.kept(place):
+        with dask_cluster.kept(place):
             time.sleep(100)
         os._exit(0)
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), time.monotonic() - start
@@ -52,7 +52,7 @@ def test_a_late_task_ends_its_process_and_fails_when_it_is_started_again(worker,
     assert (code, seconds < 20) == (1, True)
     (note,) = place.parent.iterdir()
     assert scratch.left_over([tmp_path]) == [note]  # of a dead process: the next command clears it away
-    with pytest.raises(TaskRunTimeoutError, match=r"took longer than 0\.2 seconds"), time_limit.kept(place):
+    with pytest.raises(TaskRunTimeoutError, match=r"took longer than 0\.2 seconds"), dask_cluster.kept(place):
         raise AssertionError("it was started again")
     assert not list(place.parent.iterdir())
 
@@ -62,19 +62,19 @@ def test_what_was_late_in_another_run_is_tried(worker, tmp_path):
     worker("one", 0.2)
     _hang(place)
     worker("another", 100)
-    with time_limit.kept(place):
+    with dask_cluster.kept(place):
         assert not list(place.parent.iterdir())
-    with time_limit.kept(tmp_path / "late" / "other.npz"):
+    with dask_cluster.kept(tmp_path / "late" / "other.npz"):
         pass
 
 
 def test_who_is_in_time_goes_on(worker, tmp_path):
     worker("one", 0.1)
-    with time_limit.kept(tmp_path / "late" / "key.npz"):
+    with dask_cluster.kept(tmp_path / "late" / "key.npz"):
         pass
     time.sleep(0.4)
     worker("one", None)
-    with time_limit.kept(tmp_path / "late" / "key.npz"):
+    with dask_cluster.kept(tmp_path / "late" / "key.npz"):
         time.sleep(0.4)
     assert not list(tmp_path.iterdir())
 
