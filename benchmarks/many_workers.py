@@ -2,10 +2,10 @@
 
     python -m benchmarks.many_workers [--quick]
 
-Measured here: processor seconds of blocks and of what a Prefect run spends on a task, which other work on the machine does
-not lengthen, and seconds of what a worker asks of the store for a piece. Then 10,000 pieces with those costs are worked on by 1
-to 1,000 workers, once handed out by one coordinator, once shared as `bandana work` does (`Shard.ordered`), where a request to
-the store takes 30 ms.
+Measured here: processor seconds of blocks and of what a Prefect run spends on a task, which other work on the machine
+does not lengthen, and seconds of what a worker asks of the store for a piece. Then 10,000 pieces with those costs are worked
+on by 1 to 1,000 workers, once handed out by one coordinator, once shared as `bandana work` does (`Shard.ordered`), where a
+request to the store takes 30 ms.
 """
 
 from __future__ import annotations
@@ -179,8 +179,8 @@ def markdown(costs: Sequence[float], dispatch: float, requests: float, real: lis
     ten = drawn * (10.0 / drawn.mean())  # blocks of the advised size, of the same spread
     lines = [
         f"A block took {np.mean(costs):.2f} processor seconds ({min(costs):.2f} to {max(costs):.2f}), a task of a Prefect "
-        f"run {1000 * dispatch:.0f} ms of its coordinator, a piece's requests on the loopback interface {1000 * requests:.0f} ms.",
-        "", f"| workers | {N_PIECES:,} blocks, shared: hours | efficiency | done twice | by one coordinator: hours | efficiency |",
+        f"run {1000 * dispatch:.0f} ms of its coordinator, a piece's requests on loopback {1000 * requests:.0f} ms.",
+        "", f"| workers | {N_PIECES:,} blocks, shared: hours | efficiency | done twice | one coordinator: hours | efficiency |",
         "|--:|--:|--:|--:|--:|--:|",
     ]  # fmt: skip
     for n in WORKERS:

@@ -31,8 +31,7 @@ if TYPE_CHECKING:
     from prefect.client.schemas.objects import State
 
 _LASTING = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
-LATE = "late"
-"""Kind of the notes of late tasks, beside those of results."""
+LATE = "late"  # kind of the notes of late tasks, beside those of results
 _RETRY_DELAYS = [1.0, 5.0, 20.0]
 
 
