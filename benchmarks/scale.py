@@ -26,7 +26,6 @@ from bandana.flows.plan.plan import cells_of
 from bandana.flows.spec.spec import parse_spec
 
 GOAL = 10**10
-_BEGIN, _END = "<!-- measured -->", "<!-- end -->"
 MACHINES = ((1, 2), (4, 16), (16, 32), (64, 32))
 _SPEC = {
     "name": "scale",
@@ -90,7 +89,7 @@ def plan(measured: dict[str, float]) -> list[dict[str, float]]:
 
 
 def markdown(measured: dict[str, float]) -> str:
-    """The two tables of docs/scale.md."""
+    """The two tables of docs/speed.md."""
     audits = GOAL / measured["replays_of_an_audit"]
     rows = [
         ("replays of one audit, all pairs, sides, planted faults and budgets", f"{measured['replays_of_an_audit']:,.0f}"),
@@ -112,13 +111,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.scale", description=__doc__)
     parser.add_argument("--replays", type=int, default=100_000, help="on each side of each pair")
     parser.add_argument("--json", action="store_true")
-    parser.add_argument("--into", type=Path, help="a page whose part between the two marks is replaced")
     chosen = parser.parse_args()
     measured = one_core(chosen.replays)
-    if chosen.into is not None:
-        before, rest = chosen.into.read_text(encoding="utf-8").split(_BEGIN)
-        after = rest.split(_END)[1]
-        chosen.into.write_text(f"{before}{_BEGIN}\n{markdown(measured)}\n{_END}{after}", encoding="utf-8")
     print(json.dumps({**measured, "plan": plan(measured)}, indent=1) if chosen.json else markdown(measured))
 
 

@@ -6,6 +6,7 @@ import os
 import secrets
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from functools import lru_cache
 from pathlib import Path
 from urllib.parse import urldefrag, urlsplit
 
@@ -102,7 +103,7 @@ class Storage:
     @contextmanager
     def _connected(self, *, is_writer: bool = False) -> Iterator[Connection]:
         try:
-            with self._engine(is_writer).begin() as connection:
+            with _engine(self._url, self._is_file, is_writer).begin() as connection:
                 if is_writer and not self._is_file:
                     connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{PATIENCE:g}s'")
                     connection.exec_driver_sql("SELECT pg_advisory_xact_lock(hashtext(%s))", (f"bandana {self._book}",))
@@ -123,15 +124,18 @@ class Storage:
     def _shown(self) -> str:
         return self._url if not self._is_file else str(self._path)
 
-    def _engine(self, is_writer: bool) -> Engine:
-        if not self._is_file:
-            return sa.create_engine(self._url, poolclass=NullPool)
-        engine = sa.create_engine(self._url, poolclass=NullPool, connect_args={"timeout": PATIENCE})
 
-        # The driver begins transactions late; here a writer takes the lock before it reads what it decides from.
-        sa.event.listen(engine, "connect", lambda connection, _: setattr(connection, "isolation_level", None))
-        sa.event.listen(engine, "begin", lambda link: link.exec_driver_sql("BEGIN IMMEDIATE" if is_writer else "BEGIN"))
-        return engine
+@lru_cache(maxsize=16)
+def _engine(url: str, is_file: bool, is_writer: bool) -> Engine:
+    """An engine that keeps no connection, but the statements that it has compiled once."""
+    if not is_file:
+        return sa.create_engine(url, poolclass=NullPool)
+    engine = sa.create_engine(url, poolclass=NullPool, connect_args={"timeout": PATIENCE})
+
+    # The driver begins transactions late; here a writer takes the lock before it reads what it decides from.
+    sa.event.listen(engine, "connect", lambda connection, _: setattr(connection, "isolation_level", None))
+    sa.event.listen(engine, "begin", lambda link: link.exec_driver_sql("BEGIN IMMEDIATE" if is_writer else "BEGIN"))
+    return engine
 
 
 class Writer:

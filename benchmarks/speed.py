@@ -1,0 +1,112 @@
+"""Measures every number of docs/speed.md and writes them into the page.
+
+    python -m benchmarks.speed FOLDER --into docs/speed.md [--only PART ...]
+
+FOLDER is the environment of `benchmarks.peers`. Parts: peers, growth, limits, shares, plan. Ratios and slopes come from runs
+in turn and hold on a busy machine too; absolute times are processor time, and least on an idle one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ.setdefault("BANDANA_WORKERS", "1")
+
+ROOT = Path(__file__).resolve().parents[1]
+SPEC = ROOT / "experiments" / "public-table.yaml"
+REPLAYS = 100_000
+"""Of the audit from which the plan of many machines follows."""
+
+
+def _peers(folder: Path) -> str:
+    from benchmarks.peers.__main__ import markdown, measure
+
+    found = measure(folder)
+    (folder / "peers.json").write_text(json.dumps(found), encoding="utf-8")
+    return markdown(found)
+
+
+def _growth(folder: Path) -> str:
+    from benchmarks import growth
+
+    return growth.markdown(growth.measure())
+
+
+def _limits(folder: Path) -> str:
+    """What grows with charges, entries, cells and rows, in a process each, so that none inherits another's memory."""
+    code = "import json; from benchmarks import {0} as part; print(json.dumps([r._asdict() for r in part.measure()]))"
+    lines = ["| what | measured | at most | |", "|---|--:|--:|---|"]
+    for name in ("accounting", "book_length", "large_suites"):
+        done = subprocess.run(
+            [sys.executable, "-c", code.format(name)], check=True, stdout=subprocess.PIPE, text=True, cwd=ROOT
+        )
+        for row in json.loads(done.stdout.splitlines()[-1]):
+            is_met = row["measured"] <= row["limit"]
+            unit = row["unit"]
+            lines.append(
+                f"| {row['name']} | {row['measured']:.3g} {unit} | {row['limit']:g} | {'met' if is_met else '**missed**'} |"
+            )
+    return "\n".join(lines)
+
+
+def _shares(folder: Path) -> str:
+    from benchmarks import time_shares
+
+    found = time_shares.run(SPEC)
+    words = f"{time_shares.other_share(found):.0f} % beside playing and auditing, of {SPEC.relative_to(ROOT)}; goal: 5 %."
+    return f"{time_shares.markdown(found)}\n\n{words}"
+
+
+def _plan(folder: Path) -> str:
+    from benchmarks import scale
+
+    return scale.markdown(scale.one_core(REPLAYS))
+
+
+PARTS: dict[str, Callable[[Path], str]] = {
+    "peers": _peers, "growth": _growth, "limits": _limits, "shares": _shares, "plan": _plan
+}  # fmt: skip
+"""Name of a part -> what measures it, given the environment of the libraries."""
+
+
+def replaced(page: str, part: str, table: str) -> str:
+    """The page with another table between the marks of a part.
+
+    Raises:
+      ValueError: the page has no such marks.
+    """
+    begin, end = f"<!-- {part} -->", f"<!-- end of {part} -->"
+    if page.count(begin) != 1 or page.count(end) != 1:
+        raise ValueError(f"the page must have {begin} and {end} once each")
+    before, rest = page.split(begin)
+    return f"{before}{begin}\n{table}\n{end}{rest.split(end)[1]}"
+
+
+def refresh(folder: Path, into: Path | None, parts: Iterable[str]) -> None:
+    """Measures the parts, one after the other; each is written as soon as it is there."""
+    for part in parts:
+        print(f"measuring {part}", file=sys.stderr, flush=True)
+        table = PARTS[part](folder)
+        print(table, flush=True)
+        if into is not None:
+            into.write_text(replaced(into.read_text(encoding="utf-8"), part, table), encoding="utf-8")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.speed", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("folder", type=Path, help="virtual environment of the libraries, made where it is not there")
+    parser.add_argument("--into", type=Path, metavar="PAGE", help="the page whose tables are replaced")
+    parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS), metavar="PART", help="these parts alone")
+    chosen = parser.parse_args()
+    refresh(chosen.folder.resolve(), chosen.into, chosen.only)
+
+
+if __name__ == "__main__":
+    main()
