@@ -70,7 +70,7 @@ def measure(folder: Path, runs: int = RUNS) -> dict[str, Any]:
         kept.setdefault("limits", []).append(ours.ask("limits", 1, seed)["values"])
         for work in rows.WORKS:
             for row in work.rows:
-                kept.setdefault(row.task, []).append(
+                kept.setdefault(f"{work.name}: {row.task}", []).append(
                     (ours.ask(work.task, work.replications, seed), theirs.ask(row.task, row.replications, seed), seed)
                 )
     ours.close()
@@ -84,11 +84,11 @@ def measure(folder: Path, runs: int = RUNS) -> dict[str, Any]:
 
 def _summary(work: rows.Work, kept: dict[str, list[Any]], limit: float) -> dict[str, Any]:
     """Times, ratios and agreement of one work; `limit` in nanoseconds."""
-    own = [_per_unit(mine) for row in work.rows for mine, _, _ in kept[row.task]]
+    own = [_per_unit(mine) for row in work.rows for mine, _, _ in kept[f"{work.name}: {row.task}"]]
     return {
         "name": work.name, "unit": work.unit, "limit": work.limit, "limit_ns": limit,
         "ours_ns": [float(value) * 1e9 for value in (np.median(own), min(own), max(own))],
-        "rows": [_row(row, kept[row.task]) for row in work.rows],
+        "rows": [_row(row, kept[f"{work.name}: {row.task}"]) for row in work.rows],
     }  # fmt: skip
 
 

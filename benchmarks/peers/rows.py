@@ -67,6 +67,10 @@ WORKS = (
          Row("MABWiser UCB1", "mabwiser-ucb", 6, "law")),
     ),
     Work(
+        "UCB1, one replication", "ours-ucb", 1, "round", f"1 uniform, {24 * _K} B of state", 1, 24 * _K,
+        (Row("river UCB", "river-ucb", 1, "law"),),
+    ),
+    Work(
         "UCB1 on given rewards", "ours-tape", 40, "round", f"{24 * _K + 8} B", 0, 24 * _K + 8,
         (Row("river UCB", "river-tape", 20, "pulls", 5), Row("SMPyBandits UCB", "smpybandits-tape", 20, "pulls", 5),
          Row("MABWiser UCB1", "mabwiser-tape", 6, "pulls", 5)),
