@@ -125,16 +125,12 @@ class Storage:
         return self._url if not self._is_file else str(self._path)
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=16)  # an engine keeps no connection here, but the statements that it has compiled
 def _engine(url: str, is_file: bool, is_writer: bool) -> Engine:
-    """An engine that keeps no connection, but the statements that it has compiled once."""
-    if not is_file:
-        return sa.create_engine(url, poolclass=NullPool)
-    engine = sa.create_engine(url, poolclass=NullPool, connect_args={"timeout": PATIENCE})
-
-    # The driver begins transactions late; here a writer takes the lock before it reads what it decides from.
-    sa.event.listen(engine, "connect", lambda connection, _: setattr(connection, "isolation_level", None))
-    sa.event.listen(engine, "begin", lambda link: link.exec_driver_sql("BEGIN IMMEDIATE" if is_writer else "BEGIN"))
+    engine = sa.create_engine(url, poolclass=NullPool, connect_args={"timeout": PATIENCE} if is_file else {})
+    if is_file:  # the driver begins transactions late; here a writer takes the lock before it reads what it decides from
+        sa.event.listen(engine, "connect", lambda connection, _: setattr(connection, "isolation_level", None))
+        sa.event.listen(engine, "begin", lambda link: link.exec_driver_sql("BEGIN IMMEDIATE" if is_writer else "BEGIN"))
     return engine
 
 
