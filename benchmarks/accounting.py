@@ -106,14 +106,21 @@ def _overhead() -> float:
     return fastest(counted) / fastest(lambda: play(Uncounted(n_reps, _noise()))) - 1
 
 
-def measure() -> list[Result]:
+def ledger() -> list[Result]:
+    """Time and memory of a million charges."""
     _, none, least = _in_a_process_of_its_own(1)
     seconds, kept, peak = _in_a_process_of_its_own(CHARGES)
-    largest, mean = _variances()
     return [
         Result("a ledger of 1e6 charges: its worst record", seconds, 2, "s"),
         Result("a ledger of 1e6 charges: memory of keeping them, over that of one", kept - none, 200, "MiB"),
         Result("a ledger of 1e6 charges: memory while the worst record is found, over one", peak - least, 200, "MiB"),
+    ]
+
+
+def measure() -> list[Result]:
+    largest, mean = _variances()
+    return [
+        *ledger(),
         Result("FactorizedSum, 50 x 50, 1e4 steps, 1 replicate: time over its noise", _factorized(1), 3, "ratio"),
         Result("FactorizedSum, 50 x 50, 1e4 steps, 8 replicates: time over its noise", _factorized(8), 3, "ratio"),
         Result(
