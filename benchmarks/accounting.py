@@ -3,6 +3,7 @@
 import resource
 import subprocess
 import sys
+import time
 
 import numpy as np
 
@@ -32,7 +33,7 @@ def _noise(seed=1):
 
 
 def ledger_of(charges: int) -> tuple[float, float, float]:
-    """Seconds to find the worst record among overlapping charges; the process's peak in MiB before that, and after it."""
+    """CPU seconds to find the worst record among overlapping charges; the peak memory in MiB before that, and after it."""
     n_reps = max(1, charges // SPANS)
     generator = np.random.Generator(np.random.SFC64(2))
     ledger = LiveLedger(n_reps, _noise())
@@ -42,7 +43,9 @@ def ledger_of(charges: int) -> tuple[float, float, float]:
         span = Span(start, start + generator.integers(1, 10**5, n_reps))
         ledger.release(mechanisms[i % 2], np.zeros(n_reps), records=span)
     kept = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    seconds = fastest(ledger.worst_record, 3)
+    start = time.process_time()
+    ledger.worst_record()
+    seconds = time.process_time() - start
     return seconds, kept / 2**10, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
 
 
@@ -111,7 +114,7 @@ def ledger() -> list[Result]:
     _, none, least = _in_a_process_of_its_own(1)
     seconds, kept, peak = _in_a_process_of_its_own(CHARGES)
     return [
-        Result("a ledger of 1e6 charges: its worst record", seconds, 2, "s"),
+        Result("a ledger of 1e6 charges: its worst record, in CPU time", seconds, 2, "s"),
         Result("a ledger of 1e6 charges: memory of keeping them, over that of one", kept - none, 200, "MiB"),
         Result("a ledger of 1e6 charges: memory while the worst record is found, over one", peak - least, 200, "MiB"),
     ]
