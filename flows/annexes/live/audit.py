@@ -312,7 +312,7 @@ def audit(router: Router, faults: Mapping[str, Subject], n_persons: int = PERSON
     Raises:
       SpecError: the settings are wrong, or the algorithm cannot be deployed.
     """
-    noise = f"noise is not sampled here (`bandana audit {router.algorithm}` does)"
+    noise = "noise is not sampled here, as `bandana audit-catalog` does"
     caveats: tuple[str, ...] = (f"{len(persons_of(router, n_persons))} persons; {noise}",)
     if router.wait > _MOST_WAIT:
         caveats += (f"wait was cut from {router.wait} to {_MOST_WAIT}",)

@@ -13,10 +13,16 @@ import typer
 
 from bandana.flows.commands.failures import failures
 from bandana.flows.commands.options import FAILURE, AsJson, Debug
+from bandana.layers import demand
 
 app = typer.Typer(help="A private bandit between real users: serve, show, list.", no_args_is_help=True)
 TOKEN = "BANDANA_LIVE_TOKEN"
 RouterPath = Annotated[Path, typer.Argument(help="Settings, a YAML file.", metavar="ROUTER", show_default=False)]
+
+
+def _check_installed() -> None:
+    for extra in ("pipeline", "secure", "live"):
+        demand(extra)
 
 
 @app.command()
@@ -27,6 +33,7 @@ def serve(
 ) -> None:
     """Serve a policy on this machine alone; BANDANA_LIVE_TOKEN is its token, or a fresh one is printed."""
     with failures(debug):
+        _check_installed()
         import uvicorn
 
         from bandana.flows.annexes.live.api import open_router
@@ -51,6 +58,7 @@ def serve(
 def show(router: RouterPath, as_json: AsJson = False, debug: Debug = False) -> None:
     """Show privacy, counts and, where arms have them, released means with intervals."""
     with failures(debug):
+        _check_installed()
         from bandana.flows.annexes.live.api import open_router
         from bandana.flows.annexes.live.estimates import arm_means
         from bandana.flows.annexes.live.policy import World
@@ -73,6 +81,7 @@ def show(router: RouterPath, as_json: AsJson = False, debug: Debug = False) -> N
 def list_(debug: Debug = False) -> None:
     """List which private entries of the catalog can be deployed, and why the others cannot."""
     with failures(debug):
+        _check_installed()
         from bandana.flows.annexes.live.router import deployable
 
         for entry, calibration, reason in deployable():
@@ -92,6 +101,7 @@ def audit_live(
 ) -> None:
     """Audit a live policy: its own code, store and deadlines on neighboring feedback, and planted faults of its own."""
     with failures(debug):
+        _check_installed()
         from bandana.flows.annexes.live.audit import audit
         from bandana.flows.annexes.live.faults import FAULTS
         from bandana.flows.annexes.live.router import read_router
@@ -106,6 +116,3 @@ def audit_live(
                 typer.echo(f"{'caught' if how else 'MISSED'}: {name}{f': {how}' if how else ''}")
         if outcome.verdict != "PASS":
             raise typer.Exit(FAILURE)
-
-
-audit_live.__name__ = "audit-live"
