@@ -169,7 +169,7 @@ def claims_more_than_the_noise_keeps(desk):
     desk.edits("claim.yaml", "algorithm: adar-ucb\n    privacy: {alpha: 2, epsilon: 1}",
                'file: mine.py:NoisyUCB\n    claim: "gdp(mu=0.5, relation=reward)"')  # fmt: skip
     text = desk.types(README, "bandana check bad.yaml", 2, {"bad": "claim"})
-    assert "0.5-GDP allows mu = 0.5, and the ledger of 10,000 rounds composes to mu = 1" in text
+    assert "0.5-GDP allows mu = 0.5, and the ledger of 2,000 rounds composes to mu = 1" in text
     desk.clones("examples")
     text = desk.types(OWN, "bandana audit-own examples/broken_bandit.py:bandit", 1)
     assert text.startswith("FAIL ")
