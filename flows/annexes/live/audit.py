@@ -106,7 +106,8 @@ class _Door:
 def play(subject: Subject, deployed: Deployed, persons: list[Person], tape: Tape) -> None:
     """Plays a script; every third ask dies once before its commit, every fifth after it, and the store is lost once."""
     unit, now, dying = deployed.router.deadline or 1.0, [0.0], [""]
-    tokens, coins = itertools.count(), np.random.default_rng(1)
+    tokens, coins, telling = itertools.count(), np.random.default_rng(1), [-1]
+    who = dict[int, int]()  # number in the store -> person; they part once a store is restored
 
     def reached(point: str) -> None:
         if point == dying[0]:
@@ -116,12 +117,12 @@ def play(subject: Subject, deployed: Deployed, persons: list[Person], tape: Tape
     def publish(line: Mapping[str, object]) -> None:
         if "output" in line:
             tape.show(line)
-        if line["event"] != "tell" or line["number"] != tape.hidden:
+        if line["event"] != "tell" or telling[0] != tape.hidden:
             tape.see("log", line)
 
     class Watched(subject.policy):  # type: ignore[name-defined,misc]
         def _entered(self, session: Session, progress: Progress, row: RowMapping) -> Progress:
-            tape.order[progress.n_entered] = row["number"]
+            tape.order[progress.n_entered] = who[row["number"]]
             return super()._entered(session, progress, row)  # type: ignore[no-any-return]
 
     world = World(
@@ -143,6 +144,7 @@ def play(subject: Subject, deployed: Deployed, persons: list[Person], tape: Tape
             place = turn % _TURNS
             if answer is not None:
                 if number in choices:
+                    telling[0] = number
                     try:
                         fate: str = policies[place].tell(choices[number].id, answer)
                     except ChoiceError as error:  # its ask was lost with the store
@@ -150,6 +152,7 @@ def play(subject: Subject, deployed: Deployed, persons: list[Person], tape: Tape
                     if number != tape.hidden:
                         tape.see("told", [number, fate])
                 continue
+            who[n_stored] = number
             dying[0] = "drawn" if number % 3 == 2 else "committed" if number % 5 == 4 else ""
             context = invented_context(deployed.router, persons[number].context)
             given = None if context is None else context[0]
