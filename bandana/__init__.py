@@ -44,11 +44,15 @@ def __getattr__(name: str) -> Any:
     apply()
     if name in _NAMES:
         return getattr(import_module(_NAMES[name]), name)
-    from bandana.flows.annex import plugged
+    from bandana.flows.annex import plugs_at
+    from bandana.layers import EXTRAS, demand
 
-    if name not in (added := plugged("names")):
+    if (place := plugs_at("names").get(name)) is None:
         raise AttributeError(f"bandana.{name}: the annex that has it is not installed")
-    return added[name]
+    if name in EXTRAS:
+        demand(name)
+    module, _, attribute = place.partition(":")  # this name alone: others may need extras that are not installed
+    return getattr(import_module(module), attribute) if attribute else import_module(module)
 
 
 def __dir__() -> list[str]:

@@ -38,10 +38,15 @@ class MissingExtra(ImportError):  # noqa: N818  (the name of what is missing)
     """A module of an extra is not installed; the message is one line that says what to install."""
 
 
-def advice(module: str | None) -> str | None:
-    """The line on a module that cannot be imported; None where no extra brings it."""
+def advice(module: str | None, extra: str | None = None) -> str | None:
+    """The line on a module that cannot be imported; None where no extra brings it.
+
+    Args:
+      module: its dotted name.
+      extra: what it is needed for; None: the first extra that brings it.
+    """
     top = (module or "").partition(".")[0]
-    extra = next((name for name, modules in EXTRAS.items() if top in modules), None)
+    extra = extra or next((name for name, modules in EXTRAS.items() if top in modules), None)
     return extra and f"this needs {top}, which the light installation leaves out: pip install '{DISTRIBUTION}[{extra}]'"
 
 
@@ -57,7 +62,7 @@ def demand(extra: str) -> None:
       MissingExtra: a module of it is not installed.
     """
     if missing := [module for module in EXTRAS[extra] if find_spec(module) is None]:
-        raise MissingExtra(advice(missing[0]), name=missing[0])
+        raise MissingExtra(advice(missing[0], extra), name=missing[0])
 
 
 @contextmanager

@@ -51,7 +51,13 @@ def main(layer, what, *arguments):
     has = layers.find_spec
     layers.find_spec = lambda name: None if name in names else has(name)  # a refused module is not installed
     sys.meta_path.insert(0, Refused(names))
-    if what == "import":
+    if what == "names":
+        for name in (*bandana.__all__, *arguments):
+            try:
+                getattr(bandana, name)
+            except layers.MissingExtra as error:
+                print(f"{name}: {error}")
+    elif what == "import":
         print(*(f"{module} {lacks}" for module, lacks in failing_imports().items()), sep="\n")
     else:
         from bandana.__main__ import main as command

@@ -120,6 +120,14 @@ def test_a_command_without_its_extra_says_in_one_line_what_to_install(arguments,
     assert done.stdout == ""
 
 
+def test_every_public_name_is_in_the_light_layer_and_one_that_is_not_says_its_extra():
+    done = only("light", "names", "live")
+    assert done.returncode == 0, done.stderr
+    (line,) = done.stdout.splitlines()
+    assert line.startswith("live: this needs ")
+    assert line.endswith("pip install 'bandana-dp[live]'")
+
+
 def test_a_function_without_its_extra_says_the_same(monkeypatch):
     late = layers.LateModule("prefect_of_another_world")
     with pytest.raises(ModuleNotFoundError):
