@@ -15,7 +15,7 @@ from small_spec import SMALL
 from bandana.flows.annexes.machines import dask_cluster
 from bandana.flows.folder import scratch
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 
 
 @pytest.fixture
