@@ -115,8 +115,8 @@ def ledger() -> list[Result]:
     seconds, kept, peak = _in_a_process_of_its_own(CHARGES)
     return [
         Result("a ledger of 1e6 charges: its worst record, in CPU time", seconds, 2, "s"),
-        Result("a ledger of 1e6 charges: memory of keeping them, over that of one", kept - none, 200, "MiB"),
-        Result("a ledger of 1e6 charges: memory while the worst record is found, over one", peak - least, 200, "MiB"),
+        Result("memory of 1e6 charges", kept - none, 200, "MiB"),
+        Result("1e6 charges while the worst record is found", peak - least, 200, "MiB"),
     ]
 
 

@@ -90,15 +90,9 @@ def plan(measured: dict[str, float]) -> list[dict[str, float]]:
 
 def markdown(measured: dict[str, float]) -> str:
     """The two tables of docs/speed.md."""
-    audits = GOAL / measured["replays_of_an_audit"]
     rows = [
         ("replays of one audit, all pairs, sides, planted faults and budgets", f"{measured['replays_of_an_audit']:,.0f}"),
         ("seconds of one audit on one core", f"{measured['audit_seconds']:.1f}"),
-        ("replays a second and core, attacks and bounds included", f"{measured['replays_per_second']:,.0f}"),
-        ("evidence of one audit, MB", f"{measured['evidence_bytes'] / 1e6:.1f}"),
-        ("benchmark episodes of 100,000 rounds, a second and core", f"{measured['episodes_per_second']:,.0f}"),
-        ("audits that make 1e10 replays", f"{audits:,.0f}"),
-        ("evidence of all of them, GB", f"{audits * measured['evidence_bytes'] / 1e9:,.0f}"),
         ("core hours", f"{GOAL / measured['replays_per_second'] / 3600:,.0f}"),
     ]
     told = ["| measured, or computed from it | |", "|---|--:|", *(f"| {name} | {value} |" for name, value in rows), ""]

@@ -22,7 +22,7 @@ os.environ.setdefault("BANDANA_WORKERS", "1")
 ROOT = Path(__file__).resolve().parents[1]
 SPEC = ROOT / "experiments" / "public-table.yaml"
 REPLAYS = 100_000
-"""Of the audit from which the plan of many machines follows."""
+"""Replays a side in the audit from which the plan of many machines follows."""
 
 
 def _peers(folder: Path) -> str:

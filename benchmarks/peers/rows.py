@@ -58,16 +58,16 @@ class Work(NamedTuple):
     rows: tuple[Row, ...]
 
 
-_K, _T = len(p.MEANS), p.ROUNDS
+_K = len(p.MEANS)
 _D = p.N_ARMS * p.DIMENSION
 WORKS = (
     Work(
-        "UCB1", "ours-ucb", 4000, "round", f"1 uniform, {24 * _K} B of state", 1, 24 * _K,
+        "UCB1", "ours-ucb", 4000, "round", f"1 number, {24 * _K} B", 1, 24 * _K,
         (Row("river UCB", "river-ucb", 20, "law"), Row("SMPyBandits UCB", "smpybandits-ucb", 20, "law"),
          Row("MABWiser UCB1", "mabwiser-ucb", 6, "law")),
     ),
     Work(
-        "UCB1, one replication", "ours-ucb", 1, "round", f"1 uniform, {24 * _K} B of state", 1, 24 * _K,
+        "UCB1, one replication", "ours-ucb", 1, "round", f"1 number, {24 * _K} B", 1, 24 * _K,
         (Row("river UCB", "river-ucb", 1, "law"),),
     ),
     Work(
@@ -77,7 +77,7 @@ WORKS = (
     ),
     Work(
         "Thompson sampling", "ours-thompson", 2000, "round",
-        f"{_K + 1} uniforms, {40 * _K} B", _K + 1, 40 * _K,
+        f"{_K + 1} numbers, {40 * _K} B", _K + 1, 40 * _K,
         (Row("river, Beta", "river-thompson", 10, "other"), Row("SMPyBandits, Beta", "smpybandits-thompson", 10, "other"),
          Row("MABWiser, Beta", "mabwiser-thompson", 3, "other")),
     ),
@@ -91,30 +91,30 @@ WORKS = (
     ),
     Work(
         "UCB-VI, planned each episode", "ours-tabular", 200, "episode",
-        f"{p.LENGTH} uniforms, {8 * p.LENGTH * p.N_STATES**2 * p.N_ACTIONS} B of counts", p.LENGTH,
+        f"{p.LENGTH} numbers, {8 * p.LENGTH * p.N_STATES**2 * p.N_ACTIONS} B", p.LENGTH,
         8 * p.LENGTH * p.N_STATES**2 * p.N_ACTIONS,
         (Row("rlberry-scool UCBVI", "rlberry-tabular", 2, "other"),),
     ),
     Work(
         f"{p.RELEASES} Gaussian releases, {len(p.DELTAS)} δ", "ours-gaussian", 20, "curve",
-        "arithmetic", 0, 0,
+        "", 0, 0,
         (Row("dp_accounting PLD", "dp-accounting-pld", 1, "epsilon", 1e-3),
          Row("dp_accounting RDP", "dp-accounting-rdp", 20, "epsilon", 0.5),
          Row("opacus PRV", "opacus-prv", 1, "epsilon", 0.03),
          Row("opacus RDP", "opacus-rdp", 20, "epsilon", 0.5)),
     ),
     Work(
-        f"{p.MIXED} Laplace, {p.MIXED} Gaussian", "ours-mixed", 2, "curve", "arithmetic", 0, 0,
+        f"{p.MIXED} Laplace, {p.MIXED} Gaussian", "ours-mixed", 2, "curve", "", 0, 0,
         (Row("dp_accounting PLD", "dp-accounting-mixed", 2, "epsilon", 1e-3),),
     ),
     Work(
         f"audit, {p.AUDITED:,} samples a side", "ours-coins", 3, "bound",
-        f"{16 * p.AUDITED / 1e6:.1f} MB of scores", 0, 32 * p.AUDITED,
+        f"{16 * p.AUDITED / 1e6:.1f} MB", 0, 32 * p.AUDITED,
         (Row("jax_privacy, split", "jax-split", 3, "bound"),
          Row("jax_privacy, all thresholds", "jax-bonferroni", 3, "bound")),
     ),
     Work(
-        "audit of µ", "ours-mu", 3, "bound", f"{16 * p.AUDITED / 1e6:.1f} MB of scores", 0,
+        "audit of µ", "ours-mu", 3, "bound", f"{16 * p.AUDITED / 1e6:.1f} MB", 0,
         32 * p.AUDITED, (Row("jax_privacy, GDP", "jax-gdp", 3, "bound"),),
     ),
 )  # fmt: skip
@@ -144,18 +144,20 @@ def agreement(row: Row, ours: Sequence[Any], theirs: Sequence[Any]) -> tuple[boo
         return n_equal == len(theirs), f"{n_equal} of {len(theirs)} equal"
     if row.check == "pulls":
         moved = np.abs(np.asarray(theirs) - np.asarray(ours)).sum(axis=1) / 2
-        words = f"{int((moved == 0).sum())} of {len(moved)} equal, else {moved.max():.0f} of {_T} pulls apart"
+        words = f"{int((moved == 0).sum())} of {len(moved)} equal" + (
+            f", else {moved.max():.0f} apart" if moved.any() else ""
+        )
         return bool(moved.max() <= row.tolerance), words
     if row.check == "epsilon":
         apart = np.asarray(theirs) - np.asarray(ours)
         is_met = bool(apart.min() > -1e-3 and apart.max() <= row.tolerance)
-        return is_met, f"ε {apart.max():+.2g}, at most {row.tolerance:g}"
+        return is_met, f"ε {apart.max():+.2g} of {row.tolerance:g}"
     mean, other = float(np.mean(ours)), float(np.mean(theirs))
     if row.check == "bound":
         truth = GaussianDP(1.0).epsilon(p.DELTA)
-        return max(mean, other) <= truth, f"bounds {mean:.2f} / {other:.2f}, truth {truth:.2f}"
+        return max(mean, other) <= truth, f"{mean:.2f} / {other:.2f}, truth {truth:.2f}"
     error = float(np.hypot(np.std(ours) / len(ours) ** 0.5, np.std(theirs) / len(theirs) ** 0.5))
     words = f"{mean:.3g} / {other:.3g}"
     if row.check == "other":
-        return True, f"other rule: {words}"
-    return abs(mean - other) <= _FAR * error, f"regret {words} ± {_FAR * error:.2g}"
+        return True, f"other: {words}"
+    return abs(mean - other) <= _FAR * error, f"{words} ± {_FAR * error:.2g}"
