@@ -26,7 +26,7 @@ ON_TOP = {
     "torch": "opacus", "distributed": "prefect_dask", "dask": "prefect_dask", "starlette": "prefect", "uvicorn": "prefect",
 }  # fmt: skip
 """Modules in the table that come with another one of their extra."""
-BY_OTHERS = {"fastapi", "latex2mathml", "pyphen"}
+BY_OTHERS = {"latex2mathml", "pyphen"}
 """Asked for because of another package, or used by the documentation's own scripts alone."""
 MUST_IMPORT = (
     "bandana.privacy_core", "bandana.algorithms", "bandana.audits", "bandana.testing", "bandana.primitives",
