@@ -67,14 +67,18 @@ class Packed(Store):
         """Where the answer to a request lies, whatever code computed it."""
         return self._places.get(asked_of(key), Path(devnull) / key)
 
-    def load(self, kind: str, key: str) -> tuple[dict[str, np.ndarray], JsonObject]:
+    def has(self, kind: str, key: str) -> bool:
+        """True if an answer to the request is there."""
+        return self.path(kind, key).exists()
+
+    def load(self, kind: str, key: str, is_told: bool = True) -> tuple[dict[str, np.ndarray], JsonObject] | None:
         """Arrays and description.
 
         Raises:
-          SpecError: the file is missing or damaged; it is not computed again.
+          SpecError: the file is missing or damaged, and `is_told`; it is not computed again.
         """
-        block = super().load(kind, key)
-        if block is None:
+        block = super().load(kind, key, is_told)
+        if block is None and is_told:
             raise SpecError(f"{self.path(kind, key).name}: a block of the report's replications is missing or damaged")
         return block
 

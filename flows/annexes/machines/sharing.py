@@ -108,7 +108,7 @@ def work(plan: Plan, folder: DataFolder, shard: Shard, n_workers: int, *, is_aud
     return done
 
 
-def _share(title: str, total: int, workers: Workers, piece: Callable[[T, bool], State], items: Sequence[T]) -> Shared:
+def _share(title: str, total: int, workers: Workers, piece: Callable[..., State], items: Sequence[T]) -> Shared:
     here = 0
     with bar(title, total, total - len(items)) as advance:
         for is_idle in (False, True):
