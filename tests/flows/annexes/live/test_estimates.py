@@ -21,7 +21,7 @@ def rows_of(sums, sizes, arm, mechanism, scale, start=0):
 
 @pytest.mark.parametrize("mechanism", ["Laplace", "Gaussian"])
 def test_intervals_hold_at_all_times_and_shrink(mechanism):
-    """Of 300 arms at level 0.1 at most 30 are expected to fail ever; 60 would come by chance with probability below 1e-7."""
+    """At level 0.1 at most 30 of 300 arms are expected to fail ever; 60 come by chance with probability below 1e-7."""
     draws, sizes, failed, widths = np.random.default_rng(8), [2**k for k in range(10)], 0, []
     for _ in range(300):
         noise = draws.laplace(scale=3.0, size=10) if mechanism == "Laplace" else draws.normal(scale=3.0, size=10)
