@@ -38,7 +38,7 @@ class _Gymnasium(Episodes[GymnasiumSpec]):
             import gymnasium
         except ImportError:
             raise SpecError(
-                f"{item.where}environment.kind: gymnasium is not installed: pip install 'bandana[gymnasium]'"
+                f"{item.where}environment.kind: gymnasium is not installed: pip install 'bandana-dp[gymnasium]'"
             ) from None
         try:
             made: Any = gymnasium.make(item.id, **item.options).unwrapped
