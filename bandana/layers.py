@@ -18,7 +18,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "report": ("matplotlib", "typst"),
     "pipeline": (
         "prefect", "mlflow", "pandas", "sqlalchemy", "causaldata", "statsmodels", "apprise", "packaging",
-        "fastapi", "starlette", "uvicorn",
+        "fastapi", "starlette", "uvicorn", "prometheus_client",
     ),
     "sign": ("cryptography",),
     "crosscheck": ("opacus", "torch"),

@@ -89,7 +89,7 @@ def test_without_a_file_nothing_is_set(tmp_path):
     [
         ("dat = 1\n", "dat: unknown setting 'dat'; did you mean 'data'? known are: data, servers, defaults"),
         ('[servers]\ntrackin = "x"\n', "servers.trackin: unknown setting 'trackin'; did you mean 'tracking'? known are: "),
-        ("data = 3\n", "data: must be the path of the data folder, got 3"),
+        ("data = 3\n", "data: must be the path of the data folder, or s3://BUCKET/PREFIX, got 3"),
         ('servers = "x"\n', "servers: must be a table, got 'x'"),
         ('[defaults]\nworkers = "8"\n', "defaults.workers: must be a whole number of at least 1, got '8'"),
         ("[defaults]\nworkers = 0\n", "defaults.workers: must be a whole number of at least 1, got 0"),

@@ -268,7 +268,7 @@ def test_command_lines_are_found_and_wrong_ones_are_noticed():
     assert _mistake("bandana verify a.npz --port 1") == "no option --port"
     assert _mistake("bandana chekc a.yaml") == "no command chekc"
     assert _mistake("bandana check a.yaml b.yaml") == "too many arguments"
-    assert _mistake("bandana audit [SPEC] --replays 1e5 | tee log") is None
+    assert _mistake("bandana audit [SPEC] --workers 2 | tee log") is None
 
 
 # --- blocks that are marked to be run ----------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from bandana.flows.cli import app
 
 _HEAD = """# Command line
 
-Generated from the commands themselves; `bandana COMMAND --help` prints the same. Exit codes are the same for
+Generated from the commands themselves; `bandana COMMAND --help` prints the same, rarer options with `--help-all`. Exit codes are the same for
 all commands: 0 success, 1 a failure or an audit that did not pass, 2 an error in the command or in the spec.
 """
 
@@ -83,7 +83,7 @@ def _place(argument: Any) -> str:
 
 
 def _shown(command: Any, kind: str) -> list[Any]:
-    return [p for p in command.params if not getattr(p, "hidden", False) and p.param_type_name == kind]
+    return [p for p in command.params if p.param_type_name == kind]  # rare ones too, which `--help` leaves out
 
 
 def _arguments(command: Any) -> str:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from bandana.flows.annex import plugged, plugs_at
-from bandana.flows.texts.mistakes import SpecError
 
 ADDRESS = "address"
 """File of a data folder that holds the address of its results, where they lie in a shared store."""
@@ -28,6 +27,8 @@ def address_in(named: str) -> str | None:
         return None
     scheme, place = parts[1], parts[2].rstrip("/")
     if scheme not in (known := plugs_at("stores")) or not _PLACE.fullmatch(place):
+        from bandana.flows.texts.mistakes import SpecError  # only here: `bandana list` opens a folder, and starts at once
+
         forms = " or ".join(f"{name}://BUCKET/PREFIX" for name in known) or "no address here"
         raise SpecError(f"--data: {named[:200]!r} must be a folder or {forms}, in letters, digits, '.', '-' and '_'")
     return f"{scheme}://{place}"

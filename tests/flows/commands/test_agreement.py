@@ -32,7 +32,7 @@ def _nothing_is_started(tmp_path, monkeypatch):
     for module, name in ((suite, "suite"), (audit_all, "audit_all")):
         monkeypatch.setattr(module, name, refuse)
     for name in ("begin", "warm_up", "while_the_server_starts"):
-        for command in ("suites", "audit.catalog"):
+        for command in ("suites", "audit.command"):
             monkeypatch.setattr(f"bandana.flows.commands.{command}.{name}", refuse, raising=False)
     with suppress(ImportError):
         monkeypatch.setattr("bandana.flows.annexes.planning.tuning.tune", refuse)

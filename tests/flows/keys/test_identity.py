@@ -25,7 +25,7 @@ from bandana.flows.problems.facts import problem_of
 from bandana.flows.problems.kinds import environment_of
 from bandana.flows.spec.spec import load_spec, parse_spec
 from bandana.flows.suites.audit_all import key_of
-from bandana.flows.suites.steps import _play
+from bandana.flows.suites.steps import play
 
 ROOT = Path(__file__).parents[3]
 FOLDERS = {package: package.rpartition(".")[2] for package in PACKAGES}
@@ -283,9 +283,9 @@ def test_a_worker_with_other_libraries_refuses_to_work(tmp_path, monkeypatch):
     with monkeypatch.context() as there:
         there.setattr(identity, "libraries", lambda: {"numpy": "1.99"})
         with pytest.raises(identity.OtherCodeError, match="other code or other library versions than this command"):
-            _play(store, (block, key))
+            play(store, (block, key))
     assert not (tmp_path / "benchmark").exists()
-    _play(store, (block, key))
+    play(store, (block, key))
     assert [path.stem for path in (tmp_path / "benchmark").iterdir()] == [key]
 
 
