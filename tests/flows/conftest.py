@@ -16,6 +16,7 @@ from session_wide import once, session_folder, shared_server
 from small_spec import SMALL
 from stand_ins import StandIns
 
+from bandana.audits.reporting import render
 from bandana.audits.reporting.figures import drawing
 
 
@@ -56,12 +57,16 @@ def _own_environment():
         os.environ.update(before)
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def _stand_ins():
-    """Pages that this process writes have stand-ins of their figures, see `StandIns`; figures have tests of their own."""
+    """Pages that these files' tests write in this process have stand-ins of their figures, see `StandIns`.
+
+    They end with the file: figures have tests of their own, which the same process may run next.
+    """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(drawing, "DRAWN", StandIns())
         yield
+    render._sections_of.cache_clear()
 
 
 @pytest.fixture(scope="module")
@@ -69,6 +74,7 @@ def drawn():
     """Figures of a test file's pages are drawn, as in a command."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(drawing, "DRAWN", {})
+        render._sections_of.cache_clear()
         yield
 
 

@@ -139,7 +139,8 @@ def test_tracking_is_off_unless_it_is_asked_for(write_spec, data):
     bandana.run(spec, data=data, track=True, audit=True, executor="local")
     client = Tracker.open(data)._store.client
     runs = client.search_runs([client.get_experiment_by_name("small").experiment_id])
-    assert {run.info.run_name for run in runs} == set(bandana.load("small", data=data).names)
+    assert {run.data.tags["cell"] for run in runs} == set(bandana.load("small", data=data).names)
+    assert {run.info.run_name for run in runs} == {cell.title for cell in bandana.load("small", data=data).cells}
     (private,) = [run for run in runs if "verdict" in run.data.tags]
     assert private.data.metrics["regret/final"] > 0
 

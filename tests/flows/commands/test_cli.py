@@ -111,7 +111,7 @@ def test_every_algorithm_comes_with_a_spec_that_runs_all_its_forms(name):
 def test_check_tells_what_a_spec_will_do_and_runs_nothing(write_spec, tmp_path):
     done = _as_a_user("check", write_spec(), cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert "adar-ucb tight eps=1" in done.stdout
+    assert "adar-ucb tight rdp(2, 1)" in done.stdout
     assert "(2, 1)-RDP" in done.stdout
     assert os.listdir(tmp_path) == ["spec.yaml"]
 

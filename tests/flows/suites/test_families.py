@@ -17,6 +17,11 @@ SHORT = {"rounds": 16, "replays": 1000, "examples": 5}
 """An audit of arms with features that passes with every seed that was tried; one of users needs its own."""
 SUITES = {"lines": yaml.safe_dump(yaml.safe_load(SMALL_LINEAR) | {"audit": SHORT}), "spheres": SMALL_SPHERE}
 PRIVATE = {"lines": ["adar-gope tight eps=1", "adar-gope pure tight eps=1"], "spheres": ["linucb joint tight eps=4.377"]}
+TITLES = {
+    "lines": ["adar-gope tight rdp(2, 1)", "adar-gope pure tight pure(1)"],
+    "spheres": ["linucb joint tight dp(4.377, 1e-05)"],
+}
+"""The same cells, as pages and MLflow name them."""
 
 
 @pytest.fixture(scope="module", params=list(SUITES))
@@ -42,8 +47,8 @@ def test_the_report_is_valid_and_every_audit_passed(done):
     assert [entry["label"] for entry in document["audits"]] == PRIVATE[name]
     assert {entry["verdict"] for entry in document["audits"]} == {"PASS"}
     assert (data / "suites" / name / "report.pdf").read_bytes().startswith(b"%PDF")
-    for label in PRIVATE[name]:
-        assert label in (data / "suites" / name / "report.html").read_text()
+    for title in TITLES[name]:
+        assert title in (data / "suites" / name / "report.html").read_text()
 
 
 def test_the_description_says_what_is_played_on(done):
@@ -73,9 +78,11 @@ def test_each_cell_is_tracked_with_its_parameters_and_its_epsilons_side_by_side(
     runs = client.search_runs([client.get_experiment_by_name(name).experiment_id], "tags.role = 'cell'")
     by_name = {run.info.run_name: run.data for run in runs}
     cells = played_cells(load_spec(spec))
-    assert sorted(by_name) == sorted(cell.name for cell in cells)
+    assert sorted(by_name) == sorted(cell.title for cell in cells)
+    assert {cell.title for cell in cells if cell.is_private} == set(TITLES[name])
     for cell in cells:
-        found = by_name[cell.name]
+        found = by_name[cell.title]
+        assert found.tags["cell"] == cell.name
         assert found.params["algorithm"] == cell.entry.name
         for parameter, value in cell.parameters().items():
             assert type(value)(found.params[parameter]) == value

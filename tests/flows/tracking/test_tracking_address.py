@@ -95,7 +95,7 @@ def test_a_wrong_address_is_told_with_what_is_allowed_and_without_the_password(t
 
 def test_a_missing_driver_is_told_with_the_way_to_install_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
-    with pytest.raises(SpecError, match=r'needs the driver psycopg2: pip install "bandana\[postgres\]"'):
+    with pytest.raises(SpecError, match=r'needs the driver psycopg2: pip install "bandana-dp\[postgres\]"'):
         TrackingAddress.parse("postgresql://me@host/db", tmp_path)
 
 

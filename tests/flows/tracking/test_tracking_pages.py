@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import socket
-import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
+import bandana
 from bandana.flows.cli import app
 from bandana.flows.folder.settings import DataFolder
 from bandana.flows.keys.checkout import checkout
@@ -91,7 +91,7 @@ def test_the_manual_names_every_tag_and_the_run_holds_every_tag_of_the_manual(tm
     from mlflow import MlflowClient
 
     tracker = Tracker(tmp_path)
-    tags = {"verdict": "PASS", "environment": "bernoulli", "source": "a paper"}
+    tags = {"cell": "a cell", "verdict": "PASS", "environment": "bernoulli", "source": "a paper"}
     tracker.log_cell("demo", CellRecord("old", "a cell", tags=tags))
     tracker.log_cell("demo", CellRecord("new", "a cell", tags=tags))
     client = MlflowClient(tracking_uri=tracker.address.uri)
@@ -171,7 +171,7 @@ def test_versions_are_those_of_the_project_and_nothing_is_reported_home(compose:
     lock = (ROOT / "requirements.lock").read_text(encoding="utf-8")
     for name in ("mlflow", "prefect", "psycopg2-binary"):
         assert f"\n{name}=={pinned[name]} " in lock  # which the image installs
-    version = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+    version = bandana.__version__
     services = compose["services"]
     for name in ("mlflow", "prefect", "serve"):
         assert services[name]["image"] == f"bandana:{version}"
