@@ -589,7 +589,7 @@ def test_each_environment_has_its_own_regret(whole_page):
     text = words_of(whole_page)
     for word in ("Data: bernoulli", "Data: people.csv", "On bernoulli", "On people.csv", "Final regret on bernoulli after"):
         assert word in text
-    assert "What privacy costs: final regret against the ε" in text
+    assert "What privacy costs: final regret against ε as claimed, accounted and measured" in text
     pictures = [name for name in figures(whole()) if name.startswith("regret-against-privacy")]
     assert pictures == ["regret-against-privacy-bernoulli"], "that of people.csv is withheld"
     assert "Budget over time on people.csv" in text

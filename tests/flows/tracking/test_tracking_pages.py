@@ -176,6 +176,9 @@ def test_versions_are_those_of_the_project_and_nothing_is_reported_home(compose:
     for name in ("mlflow", "prefect", "serve"):
         assert services[name]["image"] == f"bandana:{version}"
         assert (FOLDER / services[name]["build"]["context"] / services[name]["build"]["dockerfile"]).exists()
+    for place in ("deploy/Containerfile", "deploy/docker-work-pool.json", "deploy/kubernetes-work-pool.json"):
+        named = re.findall(r"\bbandana:(\d[\w.]*)", (ROOT / place).read_text(encoding="utf-8"))
+        assert named == [version], place
     assert all(":" in service["image"] and "latest" not in service["image"] for service in services.values())
     assert services["mlflow"]["environment"]["MLFLOW_DISABLE_TELEMETRY"] == "true"
     assert services["prefect"]["environment"]["PREFECT_SERVER_ANALYTICS_ENABLED"] == "false"
