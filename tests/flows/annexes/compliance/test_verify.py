@@ -117,7 +117,7 @@ def test_evidence_without_its_experiment_is_partly_compared_and_ends_with_4(file
     assert found.compared == ("hashes", "bounds and verdict", "claim")
     done = _verify(file)
     assert done.exit_code == PARTLY, done.output
-    assert done.stdout.split("\n")[1] == "subject   catalog adar-ucb tight eps=1"
+    assert done.stdout.split("\n")[1] == "subject   catalog adar-ucb tight rdp(2, 1)"
     assert "computed  not recorded" in done.stdout
     assert "e.npz: PARTLY COMPARED, " in _first(done)
     assert "none differs; the verdict is PASS. Compared: hashes; bounds and verdict; claim. Not compared: " in _first(done)
