@@ -17,7 +17,8 @@ from bandana.flows.cli import app
 _HEAD = """# Command line
 
 Generated from the commands themselves; `bandana COMMAND --help` prints the same, rarer options with `--help-all`.
-Exit codes are the same for all commands: 0 success, 1 a failure or an audit that did not pass, 2 an error in the command or in the spec.
+Exit codes are the same for all commands: 0 success, 1 a failure or an audit that did not pass, 2 an
+error in the command or in the spec.
 """
 
 _SEVERAL = 4
