@@ -178,10 +178,10 @@ def _summary(sweep: Sweep, times: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def markdown(found: list[dict[str, Any]]) -> str:
+def markdown(measured: list[dict[str, Any]]) -> str:
     """The table of docs/speed.md."""
     lines = ["| work: unit | size | from | to | slope | in theory |", "|---|---|--:|--:|--:|---|"]
-    for row in found:
+    for row in measured:
         ends = [f"{row['sizes'][i]:,}: {time_of(row['nanoseconds'][i])}" for i in (0, -1)]
         slope = "{:.2f} ({:.2f} to {:.2f})".format(*row["slope"])
         lines.append(
@@ -195,10 +195,10 @@ def main() -> None:
     parser.add_argument("--sweeps", type=int, default=SWEEPS, help="how often every size is timed")
     parser.add_argument("--json", type=Path, metavar="FILE", help="where every number is written")
     chosen = parser.parse_args()
-    found = measure(chosen.sweeps)
+    measured = measure(chosen.sweeps)
     if chosen.json:
-        chosen.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-    print(markdown(found))
+        chosen.json.write_text(json.dumps(measured, indent=1) + "\n", encoding="utf-8")
+    print(markdown(measured))
 
 
 if __name__ == "__main__":

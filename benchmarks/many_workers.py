@@ -186,8 +186,8 @@ def markdown(costs: Sequence[float], dispatch: float, requests: float, real: lis
     for n in WORKERS:
         by_all, by_one = shared(ten, n, REQUEST * REQUESTS), coordinated(ten, n, dispatch)
         share = [ten.sum() / n / one.seconds for one in (by_all, by_one)]
-        told = [f"{n:,}", f"{by_all.seconds / 3600:.2f}", f"{share[0]:.0%}", f"{by_all.twice:.0%}"]
-        lines.append(f"| {' | '.join(told)} | {by_one.seconds / 3600:.2f} | {share[1]:.0%} |")
+        shown = [f"{n:,}", f"{by_all.seconds / 3600:.2f}", f"{share[0]:.0%}", f"{by_all.twice:.0%}"]
+        lines.append(f"| {' | '.join(shown)} | {by_one.seconds / 3600:.2f} | {share[1]:.0%} |")
     lines += ["", f"The coordinator is busy all the time from {ten.mean() / dispatch:,.0f} workers on.", ""]
     lines += ["| processes of `bandana work` on this machine | seconds | blocks computed, of the suite's |", "|--:|--:|--:|"]
     lines += [f"| {one['workers']} | {one['seconds']:.0f} | {one['computed']} of {one['blocks']} |" for one in real]

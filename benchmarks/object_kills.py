@@ -82,9 +82,9 @@ def suite(spec: Path, folder: Path, number: int, after: list[int], expected: dic
             else:
                 del workers[victim]
     wrong = next(filter(None, map(finished, workers.values())), "")
-    found = numbers_of(data)
-    if not wrong and found != expected:
-        wrong = f"DIFFERS: {sorted(found.items() ^ expected.items())[:4]}"
+    measured = numbers_of(data)
+    if not wrong and measured != expected:
+        wrong = f"DIFFERS: {sorted(measured.items() ^ expected.items())[:4]}"
     return n_killed, wrong
 
 
@@ -105,8 +105,8 @@ def main(n_kills: int, seed: int = 1) -> int:
                 after = generator.integers(0, len(expected), 2).tolist()
                 n_killed, wrong = suite(spec, folder / f"suite-{number}", number, after, expected)
                 done, faults = done + n_killed, faults + bool(wrong)
-                told = f"{n_killed} killed at {sorted(after)[:n_killed]} of {len(expected)} results"
-                print(f"suite {number:3}, {told}: {wrong or 'the same bytes'}", flush=True)
+                shown = f"{n_killed} killed at {sorted(after)[:n_killed]} of {len(expected)} results"
+                print(f"suite {number:3}, {shown}: {wrong or 'the same bytes'}", flush=True)
         finally:
             os.environ.clear()
             os.environ.update(before)

@@ -28,9 +28,9 @@ REPLAYS = 100_000
 def _peers(folder: Path) -> str:
     from benchmarks.peers.__main__ import markdown, measure
 
-    found = measure(folder)
-    (folder / "peers.json").write_text(json.dumps(found), encoding="utf-8")
-    return markdown(found)
+    measured = measure(folder)
+    (folder / "peers.json").write_text(json.dumps(measured), encoding="utf-8")
+    return markdown(measured)
 
 
 def _growth(folder: Path) -> str:
@@ -59,9 +59,9 @@ def _limits(folder: Path) -> str:
 def _shares(folder: Path) -> str:
     from benchmarks import time_shares
 
-    found = time_shares.run(SPEC)
-    words = f"{time_shares.other_share(found):.0f} % beside playing and auditing, of {SPEC.relative_to(ROOT)}; goal: 5 %."
-    return f"{time_shares.markdown(found)}\n\n{words}"
+    measured = time_shares.run(SPEC)
+    words = f"{time_shares.other_share(measured):.0f} % beside playing and auditing, of {SPEC.relative_to(ROOT)}; goal: 5 %."
+    return f"{time_shares.markdown(measured)}\n\n{words}"
 
 
 def _plan(folder: Path) -> str:

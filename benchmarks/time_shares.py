@@ -34,16 +34,16 @@ def shares(begun: float, ended: float, journal: Iterable[Mapping[str, Any]]) -> 
     """
     events = [(datetime.fromisoformat(event["time"]).timestamp(), event) for event in journal]
     stretches = sorted((at - event["seconds"], at, _WORK[event["event"]]) for at, event in events if event["event"] in _WORK)
-    found = dict.fromkeys(("before the first block", *_WORK.values(), "between", "after the last one"), 0.0)
+    measured = dict.fromkeys(("before the first block", *_WORK.values(), "between", "after the last one"), 0.0)
     if not stretches:
-        return found | {"before the first block": ended - begun}
+        return measured | {"before the first block": ended - begun}
     last = begun
     for start, stop, what in stretches:
         idle = max(0.0, start - last)
-        found["before the first block" if last == begun else "between"] += idle
-        found[what] += max(0.0, stop - max(last, start))
+        measured["before the first block" if last == begun else "between"] += idle
+        measured[what] += max(0.0, stop - max(last, start))
         last = max(last, stop)
-    return found | {"after the last one": max(0.0, ended - last)}
+    return measured | {"after the last one": max(0.0, ended - last)}
 
 
 def run(spec: Path) -> dict[str, float]:
@@ -57,16 +57,16 @@ def run(spec: Path) -> dict[str, float]:
         return shares(begun, ended, map(json.loads, place.read_text(encoding="utf-8").splitlines()))
 
 
-def other_share(found: Mapping[str, float]) -> float:
+def other_share(measured: Mapping[str, float]) -> float:
     """Percent of the time in which nothing was played or audited."""
-    return 100 * (1 - sum(found[what] for what in _WORK.values()) / sum(found.values()))
+    return 100 * (1 - sum(measured[what] for what in _WORK.values()) / sum(measured.values()))
 
 
-def markdown(found: Mapping[str, float]) -> str:
+def markdown(measured: Mapping[str, float]) -> str:
     """The table of docs/speed.md."""
-    whole = sum(found.values())
+    whole = sum(measured.values())
     lines = ["| part of the command | seconds | share |", "|---|--:|--:|"]
-    return "\n".join(lines + [f"| {what} | {seconds:.1f} | {seconds / whole:.0%} |" for what, seconds in found.items()])
+    return "\n".join(lines + [f"| {what} | {seconds:.1f} | {seconds / whole:.0%} |" for what, seconds in measured.items()])
 
 
 def main() -> int:
@@ -74,9 +74,9 @@ def main() -> int:
     parser.add_argument("spec", type=Path)
     parser.add_argument("--goal", type=float, default=GOAL, help="most percent of the time beside playing and auditing")
     chosen = parser.parse_args()
-    found = run(chosen.spec)
-    print(markdown(found))
-    share = other_share(found)
+    measured = run(chosen.spec)
+    print(markdown(measured))
+    share = other_share(measured)
     print(f"\n{share:.1f} % beside playing and auditing; goal: at most {chosen.goal:g} %")
     return int(share > chosen.goal)
 

@@ -113,20 +113,20 @@ def _row(row: rows.Row, kept: list[Any]) -> dict[str, Any]:
     return {"library": row.library, "ratio": spread, "agrees": agrees, "words": words}
 
 
-def markdown(found: dict[str, Any]) -> str:
+def markdown(measured: dict[str, Any]) -> str:
     """The table of docs/speed.md, and what did not install or agree."""
     lines = [
         "| work: unit | ours | at least | library | its time / ours | same? ours / theirs |",
         "|---|--:|--:|---|--:|---|",
     ]
-    for work in found["works"]:
+    for work in measured["works"]:
         head = f"{work['name']}: {work['unit']}", time_of(work["ours_ns"][0]), _least(work)
         for number, row in enumerate(work["rows"]):
             name, own, least = head if number == 0 else ("", "", "")
             ratio = row["error"] if "error" in row else "{} ({} to {})".format(*map(rounded, row["ratio"]))
             same = ("" if row["agrees"] else "**no** ") + row.get("words", "")
             lines.append(f"| {name} | {own} | {least} | {row['library']} | {ratio} | {same} |")
-    lines += [f"\nNot installed: {name}: {why}" for name, why in found["missing"].items()]
+    lines += [f"\nNot installed: {name}: {why}" for name, why in measured["missing"].items()]
     return "\n".join(lines)
 
 
@@ -155,11 +155,11 @@ def main() -> int:
     chosen = parser.parse_args()
     if chosen.runs < 5:
         parser.error(f"--runs must be at least 5, got {chosen.runs}: fewer say nothing of the spread")
-    found = measure(chosen.folder.resolve(), chosen.runs)
+    measured = measure(chosen.folder.resolve(), chosen.runs)
     if chosen.json:
-        chosen.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-    print(markdown(found))
-    return 0 if all(row["agrees"] for work in found["works"] for row in work["rows"]) else 1
+        chosen.json.write_text(json.dumps(measured, indent=1) + "\n", encoding="utf-8")
+    print(markdown(measured))
+    return 0 if all(row["agrees"] for work in measured["works"] for row in work["rows"]) else 1
 
 
 if __name__ == "__main__":

@@ -22,13 +22,13 @@ def answer_all(tasks: Mapping[str, Task]) -> None:
     answers, ready = sys.stdout, set()
     with redirect_stdout(sys.stderr):
         for line in sys.stdin:
-            asked = json.loads(line)
+            request = json.loads(line)
             try:
-                if asked["task"] not in ready:
-                    tasks[asked["task"]](1, asked["seed"])  # imports and compiles
-                    ready.add(asked["task"])
+                if request["task"] not in ready:
+                    tasks[request["task"]](1, request["seed"])  # imports and compiles
+                    ready.add(request["task"])
                 start = time.process_time()
-                units, values = tasks[asked["task"]](asked["replications"], asked["seed"])
+                units, values = tasks[request["task"]](request["replications"], request["seed"])
                 answer: dict[str, Any] = {"seconds": time.process_time() - start, "units": units, "values": values}
             except Exception as error:  # a library that fails is a result
                 answer = {"error": f"{type(error).__name__}: {error}"}

@@ -163,25 +163,25 @@ def _curve(events_of: Callable[[float], dict[Event, int]]) -> Task:
     """Epsilons at all deltas, of noise that differs by 1e-12 each time, so that nothing is remembered."""
 
     def account(replications: int, seed: int) -> tuple[int, list[float]]:
-        found: list[float] = []
+        measured: list[float] = []
         for _ in range(replications):
             curve = PrivacyCurve.of(events_of(1 + next(_fresh) * 1e-12))
-            found = [curve.epsilon(float(delta)) for delta in p.DELTAS]
-        return replications, found
+            measured = [curve.epsilon(float(delta)) for delta in p.DELTAS]
+        return replications, measured
 
     return account
 
 
 def _audit(method: str) -> Task:
     def audit(replications: int, seed: int) -> tuple[int, list[float]]:
-        found = []
+        measured = []
         for replication in range(replications):
             data, neighbor = p.samples(1000 * seed + replication)
             if method == "mu-curve":
-                found.append(GaussianDP(bound(method, data, neighbor, p.LEVEL)).epsilon(p.DELTA))
+                measured.append(GaussianDP(bound(method, data, neighbor, p.LEVEL)).epsilon(p.DELTA))
             else:
-                found.append(bound(method, data, neighbor, p.LEVEL, delta=p.DELTA, is_learned=True))
-        return replications, found
+                measured.append(bound(method, data, neighbor, p.LEVEL, delta=p.DELTA, is_learned=True))
+        return replications, measured
 
     return audit
 

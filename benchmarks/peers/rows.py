@@ -124,11 +124,11 @@ def regrets_of(task: str, values: Sequence[Any], seed: int) -> list[float]:
     """The values as final regrets: of actions by their means, of the others as they are."""
     if not task.endswith("-linear"):
         return [float(value) for value in values]
-    found = []
+    measured = []
     for replication, actions in enumerate(values):
         means = p.contexts(1000 * seed + replication).means
-        found.append(float((means.max(axis=1) - means[np.arange(len(means)), actions]).sum()))
-    return found
+        measured.append(float((means.max(axis=1) - means[np.arange(len(means)), actions]).sum()))
+    return measured
 
 
 def agreement(row: Row, ours: Sequence[Any], theirs: Sequence[Any]) -> tuple[bool, str]:

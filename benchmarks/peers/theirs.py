@@ -96,7 +96,7 @@ def _tape(policy_of: Callable[[str, int], Policy]) -> Task:
     """Pulls of each arm by UCB1 on rewards that both sides are given."""
 
     def play(replications: int, seed: int) -> tuple[int, list[list[int]]]:
-        found = []
+        measured = []
         for replication in range(replications):
             rewards, counts = p.pulls(1000 * seed + replication), [0] * len(p.MEANS)
             choose, learn = policy_of("ucb", replication)
@@ -104,8 +104,8 @@ def _tape(policy_of: Callable[[str, int], Policy]) -> Task:
                 arm = int(choose())
                 learn(arm, float(rewards[arm, counts[arm]]))
                 counts[arm] += 1
-            found.append(counts)
-        return replications * p.ROUNDS, found
+            measured.append(counts)
+        return replications * p.ROUNDS, measured
 
     return play
 
@@ -117,7 +117,7 @@ def _linear(policy_of: Callable[[], tuple[Any, Any]]) -> Task:
     """Actions of all users, one after the other."""
 
     def play(replications: int, seed: int) -> tuple[int, list[list[int]]]:
-        found = []
+        measured = []
         for replication in range(replications):
             users = p.contexts(1000 * seed + replication)
             choose, learn = policy_of()
@@ -126,8 +126,8 @@ def _linear(policy_of: Callable[[], tuple[Any, Any]]) -> Task:
                 action = int(choose(vector))
                 learn(vector, action, rewards[action])
                 actions.append(action)
-            found.append(actions)
-        return replications * p.USERS, found
+            measured.append(actions)
+        return replications * p.USERS, measured
 
     return play
 
@@ -194,9 +194,9 @@ def _vowpalwabbit() -> tuple[Any, Any]:
         return draws.choices(range(p.N_ARMS), law)[0]
 
     def learn(vector: Any, action: int, reward: float) -> None:
-        found = lines(vector)
-        found[1 + action] = f"0:{-reward}:{shown[0][action]:.6f} |a a{action}"
-        workspace.learn(found)
+        measured = lines(vector)
+        measured[1 + action] = f"0:{-reward}:{shown[0][action]:.6f} |a a{action}"
+        workspace.learn(measured)
 
     return choose, learn
 
@@ -239,15 +239,15 @@ def rlberry(replications: int, seed: int) -> tuple[int, list[float]]:
     """Mean reward of the last fifth of the episodes, of UCB-VI that plans after every episode."""
     agent_of = import_module("rlberry_scool.agents.ucbvi").UCBVIAgent
     transitions, rewards = p.process()
-    found = []
+    measured = []
     for replication in range(replications):
         environment = _environment(transitions, rewards, 1000 * seed + replication)
         agent = agent_of(environment, horizon=p.LENGTH, stage_dependent=True, bonus_scale_factor=0.1)
         agent.fit(p.EPISODES - p.EPISODES // 5)
         agent.env.paid = 0.0  # the agent plays a copy
         agent.fit(p.EPISODES // 5)
-        found.append(agent.env.paid / (p.EPISODES // 5))
-    return replications * p.EPISODES, found
+        measured.append(agent.env.paid / (p.EPISODES // 5))
+    return replications * p.EPISODES, measured
 
 
 # --- accounting -------------------------------------------------------------------------------------------------------
@@ -256,7 +256,7 @@ def rlberry(replications: int, seed: int) -> tuple[int, list[float]]:
 def _dp_accounting(kind: str, mixed: bool) -> Task:
     def account(replications: int, seed: int) -> tuple[int, list[float]]:
         library: Any = import_module("dp_accounting")
-        found: list[float] = []
+        measured: list[float] = []
         for _ in range(replications):
             accountant: Any
             if kind == "pld":
@@ -268,20 +268,20 @@ def _dp_accounting(kind: str, mixed: bool) -> Task:
                 accountant.compose(library.GaussianDpEvent(p.GAUSSIAN), p.MIXED)
             else:
                 accountant.compose(library.GaussianDpEvent(p.MULTIPLIER), p.RELEASES)
-            found = [float(accountant.get_epsilon(delta)) for delta in p.DELTAS]
-        return replications, found
+            measured = [float(accountant.get_epsilon(delta)) for delta in p.DELTAS]
+        return replications, measured
 
     return account
 
 
 def _opacus(kind: str) -> Task:
     def account(replications: int, seed: int) -> tuple[int, list[float]]:
-        found: list[float] = []
+        measured: list[float] = []
         for _ in range(replications):
             accountant = import_module("opacus.accountants").create_accountant(kind)
             accountant.history = [(p.MULTIPLIER, 1.0, p.RELEASES)]
-            found = [float(accountant.get_epsilon(delta)) for delta in p.DELTAS]
-        return replications, found
+            measured = [float(accountant.get_epsilon(delta)) for delta in p.DELTAS]
+        return replications, measured
 
     return account
 
@@ -291,11 +291,11 @@ def _opacus(kind: str) -> Task:
 
 def _audit(tool: str) -> Task:
     def audit(replications: int, seed: int) -> tuple[int, list[float]]:
-        found = []
+        measured = []
         for replication in range(replications):
             data, neighbor = p.samples(1000 * seed + replication)
-            found.append(public_tools.TOOLS[tool].lower(data, neighbor, p.DELTA, p.LEVEL, replication))
-        return replications, found
+            measured.append(public_tools.TOOLS[tool].lower(data, neighbor, p.DELTA, p.LEVEL, replication))
+        return replications, measured
 
     return audit
 

@@ -79,8 +79,8 @@ def typed(page: str, start: str) -> str:
             lines += [command for command, _ in console(block.body)]
         elif block.language in _SHELL:
             lines += block.body.replace("\\\n", " ").splitlines()
-    found = {" ".join(line.split("  #")[0].split()) for line in lines}
-    exact = {line for line in found if line == start} or {line for line in found if line.startswith(start)}
+    matches = {" ".join(line.split("  #")[0].split()) for line in lines}
+    exact = {line for line in matches if line == start} or {line for line in matches if line.startswith(start)}
     if len(exact) != 1:
         raise LookupError(f"{page} has {len(exact)} lines that begin with {start!r}: {sorted(exact)[:4]}")
     return exact.pop()
@@ -88,10 +88,10 @@ def typed(page: str, start: str) -> str:
 
 def block(page: str, part: str, mark: str = "") -> Block:
     """The one block of a page with this mark, or else the one that holds the text."""
-    found = [each for each in blocks(text_of(page)) if (each.mark == mark if mark else True) and part in each.body]
-    if len(found) != 1:
-        raise LookupError(f"{page} has {len(found)} blocks {mark!r} with {part!r}")
-    return found[0]
+    matches = [each for each in blocks(text_of(page)) if (each.mark == mark if mark else True) and part in each.body]
+    if len(matches) != 1:
+        raise LookupError(f"{page} has {len(matches)} blocks {mark!r} with {part!r}")
+    return matches[0]
 
 
 class Desk:
@@ -236,13 +236,13 @@ def looked_up(module: ModuleType) -> list[tuple[str, str, tuple[str, ...]]]:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
         and node.func.attr in ("saves", "types", "sees", "python", "starts")
     ]  # fmt: skip
-    found = []
+    matches = []
     for call in calls:
         assert isinstance(call.func, ast.Attribute)
         values = [constants.get(each.id) if isinstance(each, ast.Name) else getattr(each, "value", "") for each in call.args]
         page, *words = [value for value in values if isinstance(value, str) and value]
-        found.append((call.func.attr, page, tuple(words)))
-    return found
+        matches.append((call.func.attr, page, tuple(words)))
+    return matches
 
 
 def look_up(how: str, page: str, words: Sequence[str]) -> None:
@@ -258,3 +258,12 @@ def look_up(how: str, page: str, words: Sequence[str]) -> None:
         block(page, part, "" if part else f"file: {name}")
     else:
         typed(page, words[0])
+
+
+def stands_on_its_pages(script: ModuleType, least: int) -> None:
+    """Holds that a script has twenty tasks, and that each of its more than `least` lines stands once on its page."""
+    assert len(tasks_of(script)) == 20
+    lines = looked_up(script)
+    assert len(lines) > least
+    for how, page, words in lines:
+        look_up(how, page, words)

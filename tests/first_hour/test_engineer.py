@@ -11,7 +11,7 @@ import urllib.request
 from contextlib import closing
 
 import pytest
-from desk import block, look_up, looked_up, tasks_of, text_of
+from desk import block, stands_on_its_pages, tasks_of, text_of
 
 from bandana import __version__
 
@@ -146,14 +146,14 @@ def is_stopped_by_the_gate(desk):
 def searches_the_runs_in_mlflow(desk):
     query = "tags.role = 'cell' and tags.current = 'true' and params.role = 'algorithm'"
     assert query in text_of("docs/tracking.md").splitlines()
-    found = desk.asks(f"""
+    printed = desk.asks(f"""
 from mlflow import MlflowClient
 client = MlflowClient("sqlite:///{desk.folder}/bandana_data/mlflow/mlflow.db")
 number = client.get_experiment_by_name("nightly").experiment_id
 for run in client.search_runs([number], {query!r}, order_by=["attributes.run_name"]):
     print(run.info.run_name, "|", run.data.tags.get("verdict"), "|", run.data.metrics["regret/final"] > 0)
 """)
-    assert found == "adar-ucb tight rdp(2, 1) | PASS | True\nucb | None | True\n"
+    assert printed == "adar-ucb tight rdp(2, 1) | PASS | True\nucb | None | True\n"
 
 
 def opens_the_pages_and_the_report_over_http(desk):
@@ -213,9 +213,9 @@ def tests_privacy_in_an_own_test_suite(desk):
 
 
 def _free_port():
-    with closing(socket.socket()) as found:
-        found.bind(("127.0.0.1", 0))
-        return found.getsockname()[1]
+    with closing(socket.socket()) as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
 
 
 SCRIPT = sys.modules[__name__]
@@ -229,8 +229,4 @@ def test_an_hour_goes_well(desk, task):
 
 
 def test_all_that_is_typed_stands_on_the_pages():
-    assert len(tasks_of(SCRIPT)) == 20
-    lines = looked_up(SCRIPT)
-    assert len(lines) > 20
-    for how, page, words in lines:
-        look_up(how, page, words)
+    stands_on_its_pages(SCRIPT, 20)

@@ -4,7 +4,7 @@ import json
 import sys
 
 import pytest
-from desk import look_up, looked_up, tasks_of, text_of
+from desk import stands_on_its_pages, tasks_of, text_of
 from documentation import blocks
 
 README = "README.md"
@@ -187,8 +187,4 @@ def test_an_hour_goes_well(desk, task):
 
 
 def test_all_that_is_typed_stands_on_the_pages():
-    assert len(tasks_of(SCRIPT)) == 20
-    lines = looked_up(SCRIPT)
-    assert len(lines) > 20
-    for how, page, words in lines:
-        look_up(how, page, words)
+    stands_on_its_pages(SCRIPT, 20)

@@ -5,6 +5,6 @@ import pytest
 
 @pytest.fixture(scope="session", autouse=True)
 def _imported_before_forks():
-    """A processor second of each audit of releases."""
+    """What audits of releases import late is imported once: each of their forks would take a processor second for it."""
     import sklearn.ensemble  # noqa: F401
     import threadpoolctl  # noqa: F401
