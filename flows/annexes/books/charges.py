@@ -335,8 +335,8 @@ def _facts_of(block: Block) -> JsonObject:
     """Facts that say which block it is."""
     cell = block.cell
     return {
-        "suite": cell.spec.name, "cell": cell.name, "block": block.index, "key": block.key, "replications": block.n_reps,
-        "noise": cell.noise, "seed": _seed_of(block),
+        "suite": cell.spec.name, "cell": cell.name, "title": cell.title, "block": block.index, "key": block.key,
+        "replications": block.n_reps, "noise": cell.noise, "seed": _seed_of(block),
     }  # fmt: skip
 
 

@@ -67,7 +67,8 @@ def verify(book: Book, head: Heads = None, as_json: AsJson = False, data: Data =
         else:
             done = [books.verify(each, folder, head or ()) for each in books.books_of(book, folder)]
         for state in done:
-            line = f"{state['book']}: whole; {state['entries']} entries, {state['seen']} of them looked up as seen before; "
+            entries = f"{state['entries']} entr{'y' if state['entries'] == 1 else 'ies'}"
+            line = f"{state['book']}: whole; {entries}, {state['seen']} of them looked up as seen before; "
             typer.echo(json.dumps(state) if as_json else f"{line}last {state['last']}")
             for note in () if as_json else state["clock"]:
                 typer.echo(f"clock: {note}")

@@ -115,6 +115,7 @@ def _suite(name: str, charges: Sequence[Charge], state: State) -> JsonObject:
 def _cell(name: str, charges: Sequence[Charge], state: State) -> JsonObject:
     return {
         "cell": name,
+        "title": charges[-1].facts.get("title", name),
         "blocks": len(charges),
         "open": sum(not charge.is_settled for charge in charges),
         "replications": sum(charge.facts["replications"] for charge in charges),
@@ -134,7 +135,7 @@ def render(shown: JsonObject) -> Group:
         for cell in suite["cells"]:
             runs = f"{cell['replications']:,}" + (f" ({cell['open']} blocks open)" if cell["open"] else "")
             rows = f"{cell['records'][0]:,} to {cell['records'][1] - 1:,}"
-            table.add_row(suite["suite"], cell["cell"], runs, rows, cell["noise"], f"{cell['epsilon']:.4g}")
+            table.add_row(suite["suite"], cell["title"], runs, rows, cell["noise"], f"{cell['epsilon']:.4g}")
         if len(suite["cells"]) > 1:
             table.add_row(suite["suite"], f"all {len(suite['cells'])} cells together", "", "", "", f"{suite['epsilon']:.4g}")
     counted = f"; {shown['counted']:.4g} counts against the budget" if shown["counted"] > shown["spent"] * 1.001 else ""

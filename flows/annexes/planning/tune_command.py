@@ -44,9 +44,10 @@ def tune(
         if as_json:
             typer.echo(done.model_dump_json(indent=1))
             return
-        width = max(map(len, done.chosen))
+        titles = trials[parsed.tuning.values[0]].titles
+        width = max(map(len, titles.values()))
         for cell, value in done.chosen.items():
             means = [f"{each.mean:.4g} at {each.value:g}" for each in done.tried[cell] if each.mean is not None]
             why = f"mean regret {', '.join(means)}" if means else "drawn by the exponential mechanism; regret is withheld"
-            typer.echo(f"{cell:<{width}}  {done.parameter} = {value:g}   ({why})")
+            typer.echo(f"{titles[cell]:<{width}}  {done.parameter} = {value:g}   ({why})")
         typer.echo(f"wrote {parsed.place_of_tuned}")
