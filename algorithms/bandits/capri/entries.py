@@ -38,7 +38,7 @@ def _proved(
         values,
         f"{_PAVLOVIC}, the argument of Theorem 6.7 with exact widths: after an epoch a round costs at most 4 times the "
         "longest half-width that it can have, and at most the largest gap; least probability of a point "
-        f"{p:.3g}, |f| <= {given['norm_bound']:g}, contexts drawn by the pool's law; exceeded with probability at most "
+        f"{p:.3g}, |f| <= {given['norm_bound']:g}, contexts drawn by the pool's law. Exceeded with probability at most "
         f"{2 * given['failure']:.3g}. The theorem's own constants need T_0 = {needed:.3g} rounds",
     )
 

@@ -283,9 +283,9 @@ def _bound(settings: Settings, means: FloatArray | None, grid: IntArray) -> Regr
         algorithm.regret_bound(grid),
         f"{_CHOWDHURY_ZHOU}, with constants: D B (2 + G / log 2) + max(D, 2 sqrt 2 s W) sqrt(t G / log 2), G = d log(1 + "
         f"t / (a d)), W = R sqrt(2 log(2 n / failure) + d log((t / d + b_k) / a')) + C sqrt(b_k) + g_k / sqrt(a_k) at its "
-        f"largest, and at most D t, D the range's width, for any contexts and |theta| <= C; d = {algorithm.n_features}, B = "
-        f"{algorithm.batch}, R = C = {algorithm.reward_scale:g}, s = {algorithm.beta_scale:g}, a_k = {least:.3g} and b_k = "
-        f"{largest:.3g} at the end; exceeded with probability at most {algorithm.failure:.3g}",
+        f"largest, and at most D t, D the range's width, for any contexts and |theta| <= C. Here d = "
+        f"{algorithm.n_features}, B = {algorithm.batch}, R = C = {algorithm.reward_scale:g}, s = {algorithm.beta_scale:g}, "
+        f"a_k = {least:.3g} and b_k = {largest:.3g} at the end. Exceeded with probability at most {algorithm.failure:.3g}",
     )
 
 

@@ -40,8 +40,8 @@ def changing_regularizers(build: Callable[[Settings], LinUCB], source: str) -> B
             algorithm.regret_bound(grid),
             f"{source}, with constants: D + max(D, 2 s W) sqrt(t d log(1 + t / (a d)) / log 2), W = R sqrt(2 log(2 n / "
             f"failure) + d log((t / d + b_t) / a')) + B sqrt(b_t) + g_t / sqrt(a_t) at its largest, and at most D t, D the "
-            f"range's width, for any contexts and |theta| <= B; {constants}, s = {algorithm.beta_scale:g}, a_t = "
-            f"{least:.3g} and b_t = {largest:.3g} at the end; exceeded with probability at most {algorithm.failure:.3g}",
+            f"range's width, for any contexts and |theta| <= B. Here {constants}, s = {algorithm.beta_scale:g}, a_t = "
+            f"{least:.3g} and b_t = {largest:.3g} at the end. Exceeded with probability at most {algorithm.failure:.3g}",
         )
 
     return bound
@@ -79,13 +79,13 @@ def _self_normalized(settings: Settings, means: FloatArray | None, grid: IntArra
             algorithm.theorem_10_formula(grid),
             f"{AZIZE_BASU}, Theorem 10: stated by the paper, its assumption fails. 2 s sqrt(1 + C) ((R sqrt(2 log(1 / "
             "failure) + G) + B sqrt lambda) sqrt(2 t G) + gamma sqrt(2 (1 + C) (1 + lambda) G^2 / log(1 + C))), "
-            f"gamma = 2 q / sqrt(lambda_0), lambda_0 = {algorithm.least_share:.3g}; {numbers}",
+            f"gamma = 2 q / sqrt(lambda_0), lambda_0 = {algorithm.least_share:.3g}. Here {numbers}",
         )
     of = f"{_OFUL}, Theorem 4" if settings.privacy is None else f"{AZIZE_BASU}, Theorem 10, proved without its assumption"
     return RegretBound(
         algorithm.regret_bound(grid),
         f"{of}: max(D, 2 s sqrt(1 + C) W) sqrt(t G / log 2), W = R sqrt(2 log(1 / failure) + G) + B sqrt lambda + q / sqrt "
-        f"lambda, and at most D t, D the range's width, for any contexts and |theta| <= B; {numbers}; exceeded with "
+        f"lambda, and at most D t, D the range's width, for any contexts and |theta| <= B. Here {numbers}. Exceeded with "
         f"probability at most {(1 if settings.privacy is None else 2) * algorithm.failure:.3g}",
     )
 

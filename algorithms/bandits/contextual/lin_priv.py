@@ -92,10 +92,10 @@ def _bound(settings: Settings, means: FloatArray | None, grid: IntArray) -> Regr
         algorithm.regret_bound(grid),
         f"{_NEEL_ROTH}, as Azize and Basu, Appendix D.3, correct it, with constants: max(D, 2 s W) sqrt(t G / log 2), W = R "
         f"sqrt(2 log(1 / failure) + G) + B sqrt lambda + q / sqrt lambda, and at most D t, D the range's width, for any "
-        f"contexts and |theta| <= B; G = d log(1 + t / (lambda d)), d = {algorithm.context_dimension}, lambda = "
+        f"contexts and |theta| <= B. Here G = d log(1 + t / (lambda d)), d = {algorithm.context_dimension}, lambda = "
         f"{algorithm.ridge:g}, R = {algorithm.reward_scale:g}, B = {algorithm.parameter_bound:g}, s = "
-        f"{algorithm.beta_scale:g}, q = {max(algorithm.noise_norms):.3g}, failure = {algorithm.failure:.3g}; "
-        f"exceeded with probability at most {2 * algorithm.failure:.3g}",
+        f"{algorithm.beta_scale:g}, q = {max(algorithm.noise_norms):.3g}, failure = {algorithm.failure:.3g}. "
+        f"Exceeded with probability at most {2 * algorithm.failure:.3g}",
     )
 
 

@@ -283,12 +283,12 @@ def _bound(settings: Settings, means: FloatArray | None, grid: IntArray) -> Regr
     return RegretBound(
         algorithm.regret_bound(grid),
         f"{_ZHANG}, as derived here with noise: D max(tanh(S / 2), s beta_t sqrt((1 + tau) / m) / 2) sqrt(t G_t / log 2), "
-        "and at most D tanh(S / 2) t, D the range's width, for any contexts and |theta| <= S; G_t = d log(1 + w t / (d b)), "
-        "beta_t = sqrt((1 + tau) F_t) + nu, F_t = (b S^2 + (G_t + log(2 / failure) / 2) / m + (1 + tau) nu^2 G_t / (4 m)) / "
-        "(1 - tau^2 G_t / (4 m)), nu = (g + 2 q S) / sqrt a, b = a + 2 q, tau = 2 q / a; d = "
+        "and at most D tanh(S / 2) t, D the range's width, for any contexts and |theta| <= S. Here G_t = d log(1 + w t / "
+        "(d b)), beta_t = sqrt((1 + tau) F_t) + nu, F_t = (b S^2 + (G_t + log(2 / failure) / 2) / m + (1 + tau) nu^2 G_t / "
+        "(4 m)) / (1 - tau^2 G_t / (4 m)), nu = (g + 2 q S) / sqrt a, b = a + 2 q, tau = 2 q / a. Numbers: d = "
         f"{algorithm.n_features}, S = {algorithm.parameter_bound:g}, m = {algorithm.weights.least:.3g}, w = "
         f"{algorithm.weights.largest:.3g}, s = {algorithm.beta_scale:g}, a = {algorithm.ridge:.3g}, q = {q:.3g}, g = "
-        f"{g:.3g}, beta = {float(beta.radius):.3g} at the end; exceeded with probability at most {algorithm.failure:.3g}",
+        f"{g:.3g}, beta = {float(beta.radius):.3g} at the end. Exceeded with probability at most {algorithm.failure:.3g}",
     )
 
 

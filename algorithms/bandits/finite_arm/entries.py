@@ -157,7 +157,7 @@ def _in_epochs(build: Callable[[Settings], SuccessiveElimination], source: str) 
             elimination_bound(algorithm, grid, means),
             f"{source}, its regret's proof with the real lengths: R_e(K) pulls of an arm in each epoch e up to the first "
             f"with 4 (h_e + c_e) < D, K = {algorithm.n_actions}, noise = {algorithm.noise:.3g}, length_scale = "
-            f"{algorithm.length_scale:g}; {_WORST_FIRST}; exceeded with probability at most {algorithm.failure:.3g}",
+            f"{algorithm.length_scale:g}; {_WORST_FIRST}. Exceeded with probability at most {algorithm.failure:.3g}",
         )
 
     return bound

@@ -115,9 +115,9 @@ def _bound_on_pool(
     return RegretBound(
         algorithm.regret_bound(grid),
         f"{_DUBEY}, Theorem 3, with constants: D + max(D, 2 s W) sqrt(r t G / log 2), W = {algorithm.shown_width}, and at "
-        f"most D t, D = 2 R the range's width, for any decision sets and a function of norm at most B; G = {gain:.4g} at "
-        f"the end, twice the maximum information gain of the n = {len(algorithm.gram)} points; r = {stale:g}, lambda = "
-        f"{algorithm.ridge:g}, B = {algorithm.norm_bound:g}, s = {algorithm.beta_scale:g}; exceeded with probability at "
+        f"most D t, D = 2 R the range's width, for any decision sets and a function of norm at most B. Here G = {gain:.4g} "
+        f"at the end, twice the maximum information gain of the n = {len(algorithm.gram)} points; r = {stale:g}, lambda = "
+        f"{algorithm.ridge:g}, B = {algorithm.norm_bound:g}, s = {algorithm.beta_scale:g}. Exceeded with probability at "
         f"most {algorithm.failure:.3g}",
     )
 

@@ -50,7 +50,7 @@ def _phase_bound(build: Callable[[Settings], PhasedElimination], source: str) ->
         return RegretBound(
             build(settings).regret_bound(grid),
             f"{source}, summed over the phases with their own lengths: a round of phase l costs at most min(1, 4 * 2^-l) "
-            f"times the range's width; exceeded with probability at most {given['failure']:.3g}, beta_scale = "
+            f"times the range's width. Exceeded with probability at most {given['failure']:.3g}, beta_scale = "
             f"{given['beta_scale']:g}",
         )
 
@@ -68,8 +68,8 @@ def _theorem_8(settings: Settings, means: FloatArray | None, grid: IntArray) -> 
         theorem_8_bound(grid, n, d, alpha, epsilon, failure, problem.reward_range),
         f"{AZIZE_BASU}, Theorem 8, with the constants of its proof in units of half the range's width: 4 d (d + 1) + 48 "
         f"sqrt(g t L) + 16 g l sqrt(2 (alpha / epsilon) d (d + 1) L), L = log(4 K l (l + 1) / failure) at phase l, g = "
-        f"1.001 d; at most 2 t; d = {d}, K = {n}, alpha = {alpha:g}, epsilon = {epsilon:g}; "
-        f"exceeded with probability at most {failure:.3g}",
+        f"1.001 d; at most 2 t. Here d = {d}, K = {n}, alpha = {alpha:g}, epsilon = {epsilon:g}. "
+        f"Exceeded with probability at most {failure:.3g}",
     )
 
 

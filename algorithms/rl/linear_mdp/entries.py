@@ -73,8 +73,8 @@ def _bound(paper: str, settings: Settings, means: FloatArray | None, grid: IntAr
     if algorithm.width is not None:
         text = (
             "eq. (22) with H^2 n for the first batch: H^2 n + 2 sqrt(2 k H^3 log(3/failure)) + H floor(d H n log(1 + "
-            "k/(d lambda)) / (2 log 4 - 2)) + 8 s beta H sqrt(2 d k log(1 + k/(lambda + c_K))), and at most H^2 k; beta "
-            f"= {algorithm.width:.3g}"
+            "k/(d lambda)) / (2 log 4 - 2)) + 8 s beta H sqrt(2 d k log(1 + k/(lambda + c_K))), and at most H^2 k. Here "
+            f"beta = {algorithm.width:.3g}"
         )
     else:
         spread = switching_factor(algorithm)
@@ -83,7 +83,7 @@ def _bound(paper: str, settings: Settings, means: FloatArray | None, grid: IntAr
             "G/log 2) + sum_h max(cap_h, sqrt(8 c) s W_h) sqrt(k G/log 2) + sqrt(k sum_h cap_h^2 log(1/failure) / 2), G = d "
             f"log(1 + k/(a d)), c = {spread:.3g}, and at most k sum_h cap_h"
         )
-    constants = f"n = {n}, s = {scale:g}; exceeded with probability at most {2 * algorithm.failure:.3g}"
+    constants = f"n = {n}, s = {scale:g}. Exceeded with probability at most {2 * algorithm.failure:.3g}"
     return RegretBound(regret_bound(algorithm, grid), f"{paper}, {text}, {constants}")
 
 

@@ -87,10 +87,10 @@ def _bound(
         algorithm.regret_bound(grid),
         f"{paper}, with constants: sum over steps of D_h + max(D_h, 2 s v_h W_h) sqrt(t d log(1 + t R_h^2 / (a_h d)) / "
         "log 2), plus sqrt(t sum D_(h+1)^2 log(1 / failure) / 2), and at most D_1 t, D_h the range of values, v_h the "
-        f"largest deviation that a sample is divided by; {width}; d = {algorithm.model.dimension}, C_w = "
+        f"largest deviation that a sample is divided by. Here {width}; d = {algorithm.model.dimension}, C_w = "
         f"{algorithm.model.parameter_bound:.3g}, s = {algorithm.beta_scale:g}, v = {algorithm.largest_deviation.max():.3g}, "
         f"R = {algorithm.regressor_bounds[:n].max():.3g}, a = {shift.least[:n].max():.3g} and b = "
-        f"{shift.largest[:n].max():.3g} at most at the end; exceeded with probability at most {2 * algorithm.failure:.3g}",
+        f"{shift.largest[:n].max():.3g} at most at the end. Exceeded with probability at most {2 * algorithm.failure:.3g}",
     )
 
 

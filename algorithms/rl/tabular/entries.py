@@ -56,8 +56,8 @@ def _bound(bonus: str, form: Form, settings: Settings, means: FloatArray | None,
         return None
     text = (
         f"{form.paper}, with widths of our own: sum_h [2 B S A cap_h + 2 sqrt(2 S A k) W_h + 2 S A (1 + log k) G_h] + "
-        "sqrt(k sum_h cap_h^2 log(1/failure) / 2), and at most k sum_h cap_h; "
-        f"B = {algorithm.looks[0]}, {algorithm.bonus} bonus; exceeded with probability at most {2 * algorithm.failure:.3g}"
+        "sqrt(k sum_h cap_h^2 log(1/failure) / 2), and at most k sum_h cap_h. Here "
+        f"B = {algorithm.looks[0]}, {algorithm.bonus} bonus. Exceeded with probability at most {2 * algorithm.failure:.3g}"
     )
     return RegretBound(regret_bound(algorithm, grid), text)
 
