@@ -181,8 +181,14 @@ def markdown(findings: Findings) -> str:
     if findings.notes:
         lines += ["## Not compared", "", *(f"- {note}" for note in findings.notes), ""]
     if findings.files:
-        lines += ["## The report", "", *(f"- {kind}: `{path}`" for kind, path in findings.files.items()), ""]
+        links = [f"- {kind}: `{path}`" for kind, path in findings.files.items()]
+        lines += ["## The report", "", f"- while `bandana ui` runs: {served_at(findings.suite)}", *links, ""]
     return "\n".join(lines)
+
+
+def served_at(suite: str) -> str:
+    """Address of a suite's report while `bandana ui` runs at its usual port."""
+    return f"http://127.0.0.1:5000/reports/{suite}/report.html"
 
 
 def table(findings: Findings) -> list[dict[str, str | None]]:

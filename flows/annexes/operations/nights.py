@@ -20,7 +20,7 @@ from bandana.flows.folder.store import Store
 from bandana.flows.plan.plan import Plan
 from bandana.flows.results import baseline
 from bandana.flows.results.baseline import Baseline
-from bandana.flows.suites.alarms import AlarmRaised, slug
+from bandana.flows.suites.alarms import AlarmRaised, served_at, slug
 from bandana.flows.texts.json_text import JsonObject
 from bandana.flows.tracking.experiments import NIGHTS
 
@@ -95,8 +95,7 @@ def close(plan: Plan, text: str, folder: DataFolder, ended: JsonObject | State[A
         Journal(_place(folder, spec.name)).write(_NIGHT, **facts)
         links = {f"runs in MLflow, experiment {spec.name}{NIGHTS}": f"bandana ui --data {json.dumps(str(folder.root))}"}
         if (report := folder.suite(spec.name) / "report.html").exists():
-            served = f"http://127.0.0.1:5000/reports/{spec.name}/report.html"
-            links |= {"report, while that command serves it": served, "its file": str(report)}
+            links |= {"report, while that command serves it": served_at(spec.name), "its file": str(report)}
         create_markdown_artifact(
             key=f"{slug(spec.name)}-night",
             markdown=with_titles(page(spec.name, [*before, tonight], links), plan.titles),
