@@ -186,14 +186,17 @@ class Book:
           event -> count, one a record; empty if nothing was charged.
         """
         rows = self._all_rows() if rep is None else self._rows_of(rep)
-        rows = rows[rows["start"] < rows["stop"]]
+        counted = rows["start"] < rows["stop"]
         if before is not None:
-            rows = rows[rows["stop"] <= before]
-        if not len(rows):
+            counted &= rows["stop"] <= before
+        if not counted.any():
             return []
+        rows = rows if counted.all() else rows[counted]
         every = rows["rep"] == _EVERY
         if every.all() or rep is not None:
             owner = np.zeros(len(rows), dtype=np.int64)
+        elif not every.any():
+            owner = rows["rep"].astype(np.int64)
         else:  # rows for all replicates stand beside rows for some: write the former out
             common, own = rows[every], rows[~every]
             rows = np.concatenate([np.repeat(common, self.n_reps), own])
@@ -218,9 +221,10 @@ class Book:
         events = self._told_apart(len(keys))
         totals = []
         for cost in _families(events):
-            paid = cost[rows["kind"]] * times
             # Long doubles: after 1e6 additions and as many subtractions, 13 digits are right.
-            totals.append(np.cumsum(np.concatenate([paid, -paid])[order]))
+            paid = (cost[rows["kind"]] * times)[order % len(rows)]
+            np.negative(paid, out=paid, where=order >= len(rows))
+            totals.append(np.cumsum(paid, out=paid))
         worst = []
         for place in _unsurpassed(totals):
             key = int(keys[order[place]])
