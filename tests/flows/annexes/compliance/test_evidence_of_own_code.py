@@ -36,6 +36,7 @@ def too_little(data, seed):
 @pytest.fixture
 def evidence_of(tmp_path, monkeypatch):
     """Audits by the command, without first calls, of a process each; the place of the evidence."""
+    pytest.importorskip("bandana.flows.annexes.anything")
     monkeypatch.setattr("bandana.flows.annexes.anything.pairs.stages._FIRST_CALLS", 1e-9)
     monkeypatch.setenv("BANDANA_DATA", str(tmp_path / "bandana_data"))
     (tmp_path / "mine.py").write_text(OWN)
