@@ -222,13 +222,7 @@ class ClassifiedRows(DrawnContexts):
         self._offered = self._rows.offered(self._drawn)
         return self._offered
 
-    def respond(self, user: IntArray, n_records: IntArray, actions: IntArray) -> FloatArray:
-        """(n_reps,) 1 where the action is the class of the row last offered, and a record is asked for; else 0.
-
-        Raises:
-          ValueError: more than one record at once, or contexts were not asked for.
-        """
-        self._check_asked_alone(n_records, actions)
+    def _answers(self, user: IntArray, n_records: IntArray, actions: IntArray) -> FloatArray:
         return np.asarray((self._rows.labels[self._drawn] == actions) & (n_records > 0), dtype=float)
 
     def mean_rewards(self, user: IntArray, contexts: FloatArray) -> FloatArray:

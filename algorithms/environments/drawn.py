@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Self
 
 from bandana.algorithms.protocol import FloatArray, IntArray
@@ -38,10 +39,19 @@ class DrawnContexts(Drawn):
 
     _offered: FloatArray | None = None
 
-    def _check_asked_alone(self, n_records: IntArray, actions: IntArray) -> None:
-        """Checks that one record a replicate is asked for, of those that were offered contexts last."""
+    def respond(self, user: IntArray, n_records: IntArray, actions: IntArray) -> FloatArray:
+        """(n_reps,) rewards to the actions among the contexts last offered; 0 where no record is asked for.
+
+        Raises:
+          ValueError: more than one record at once, or contexts were not asked for.
+        """
         if self._offered is None or len(self._offered) != len(actions) or n_records.max() > 1:
             raise ValueError("each user must be asked alone, after the contexts of that user")
+        return self._answers(user, n_records, actions)
+
+    @abstractmethod
+    def _answers(self, user: IntArray, n_records: IntArray, actions: IntArray) -> FloatArray:
+        """Rewards of `respond`."""
 
 
 def action_names(n_actions: int, word: str = "action") -> tuple[str, ...]:

@@ -153,13 +153,7 @@ class PooledFunction(DrawnContexts):
             self._offered = _unchangeable(self.pool.points[self._index])
         return self._offered
 
-    def respond(self, user: IntArray, n_records: IntArray, actions: IntArray) -> FloatArray:
-        """(n_reps,) rewards to the actions among the contexts last offered; 0 where no record is asked for.
-
-        Raises:
-          ValueError: more than one record at once, or contexts were not asked for.
-        """
-        self._check_asked_alone(n_records, actions)
+    def _answers(self, user: IntArray, n_records: IntArray, actions: IntArray) -> FloatArray:
         return self.drawn(self._at(self._index)[np.arange(len(actions)), actions], n_records)
 
     def _at(self, index: IntArray) -> FloatArray:
@@ -286,13 +280,7 @@ class GapFunctions(DrawnContexts):
         self._means = self._values[rows[:, None], chosen]
         return self._offered
 
-    def respond(self, user: IntArray, n_records: IntArray, actions: IntArray) -> FloatArray:
-        """(n_reps,) 1 with probability f, else 0; 0 where no record is asked for.
-
-        Raises:
-          ValueError: more than one record at once, or contexts were not asked for.
-        """
-        self._check_asked_alone(n_records, actions)
+    def _answers(self, user: IntArray, n_records: IntArray, actions: IntArray) -> FloatArray:
         return _two_point(self._generator, self._means[np.arange(len(actions)), actions], self.reward_range, n_records)
 
     def mean_rewards(self, user: IntArray, contexts: FloatArray) -> FloatArray:

@@ -117,9 +117,7 @@ class DrawnPeople(DrawnContexts):
         """(n_reps, n_actions) what the users would answer: regret is counted against the best of it, in hindsight."""
         return np.asarray(self._table.rewards[self._rows(user)])
 
-    def respond(self, user: IntArray, n_records: IntArray, actions: IntArray) -> FloatArray:
-        """(n_reps,) what the users answer, one record each."""
-        self._check_asked_alone(n_records, actions)
+    def _answers(self, user: IntArray, n_records: IntArray, actions: IntArray) -> FloatArray:
         return np.asarray(self._table.rewards[self._rows(user), actions])
 
     def gaps(self, n_reps: int) -> FloatArray:

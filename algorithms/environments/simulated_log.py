@@ -121,7 +121,5 @@ class SimulatedUsers(_TwoPoint, DrawnContexts):
         """(n_reps, n_actions) means of those who were shown last."""
         return np.asarray(self._means[self._shown])
 
-    def respond(self, user: IntArray, n_records: IntArray, actions: IntArray) -> FloatArray:
-        """(n_reps,) rewards of those who were shown last."""
-        self._check_asked_alone(n_records, actions)
+    def _answers(self, user: IntArray, n_records: IntArray, actions: IntArray) -> FloatArray:
         return self._drawn(self._means[self._shown, actions], n_records)

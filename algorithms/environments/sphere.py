@@ -153,13 +153,7 @@ class SphereContexts(DrawnContexts):
             self._offered = drawn
         return self._offered
 
-    def respond(self, user: IntArray, n_records: IntArray, actions: IntArray) -> FloatArray:
-        """(n_reps,) rewards to the actions among the contexts last offered; 0 where no record is asked for.
-
-        Raises:
-          ValueError: more than one record at once, or contexts were not asked for.
-        """
-        self._check_asked_alone(n_records, actions)
+    def _answers(self, user: IntArray, n_records: IntArray, actions: IntArray) -> FloatArray:
         assert self._offered is not None
         answers = self._link.answers(self.theta, self._offered, actions, self._generator.random(len(actions)))
         answers[n_records == 0] = 0.0

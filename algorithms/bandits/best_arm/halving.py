@@ -12,7 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from bandana.algorithms.bandits.best_arm.rules import noise_exponent, pooled_shares
-from bandana.algorithms.bandits.best_arm.top_two import FOREVER, InEpisodes, Sensitive, gaussian, laplace
+from bandana.algorithms.bandits.best_arm.top_two import FOREVER, InEpisodes, Sensitive
+from bandana.algorithms.bandits.reward_noise import gaussian, laplace
 from bandana.algorithms.decision import Decision
 from bandana.algorithms.protocol import BoolArray, FloatArray, IntArray
 from bandana.privacy_core import Exact, Interval, PhaseSum

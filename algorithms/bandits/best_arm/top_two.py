@@ -7,7 +7,6 @@ Optimal best arm identification under differential privacy, DP-TT.
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -16,10 +15,11 @@ import numpy as np
 
 from bandana.algorithms.bandits.best_arm.rules import DifferenceRules, Judged, Rules
 from bandana.algorithms.bandits.best_arm.transport import TransportRules
+from bandana.algorithms.bandits.reward_noise import gaussian, laplace
 from bandana.algorithms.decision import Decision
 from bandana.algorithms.protocol import FloatArray, IntArray, Record
-from bandana.privacy_core import Exact, Gaussian, Interval, Laplace, Ledger, Mechanism, OpenPhase, PhaseSum, Relation
-from bandana.privacy_core.checks import one_of, positive, probability
+from bandana.privacy_core import Exact, Interval, Ledger, Mechanism, OpenPhase, PhaseSum
+from bandana.privacy_core.checks import one_of, probability
 
 FOREVER = np.iinfo(np.int64).max // 4
 """Rounds that are left once a test has stopped."""
@@ -278,18 +278,3 @@ def gaussian_tt(
 def _transport(n_arms: int, mechanism: Mechanism, reward_range: Interval, horizon: int, **more: float | str) -> TopTwo:
     offset = reward_range.low / reward_range.width
     return _test(TransportRules, n_arms, mechanism, reward_range, horizon, offset=offset, **more)  # type: ignore[arg-type]
-
-
-def laplace(epsilon: float, reward_range: Interval) -> Laplace:
-    """Noise on a sum of rewards, one of which is replaced, with epsilon-DP."""
-    # Not below the theorem's noise: rounded up by one part in 1e12.
-    return Laplace(reward_range.width, (1 + 1e-12) / positive("epsilon", epsilon), Relation.REPLACE_REWARD)
-
-
-def gaussian(alpha: float, epsilon: float, reward_range: Interval) -> Gaussian:
-    """Noise on a sum of rewards, one of which is replaced, with (alpha, epsilon)-RDP."""
-    positive("epsilon", epsilon)
-    if not alpha > 1:
-        raise ValueError(f"alpha must be a Renyi order above 1, got {alpha!r}")
-    multiplier = math.sqrt(alpha / (2 * epsilon)) * (1 + 1e-12)
-    return Gaussian(reward_range.width, multiplier, Relation.REPLACE_REWARD)

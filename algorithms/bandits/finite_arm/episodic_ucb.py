@@ -7,7 +7,6 @@ one-round episodes and beta = 4 is UCB1 of Auer, Cesa-Bianchi and Fischer (2002)
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -26,8 +25,9 @@ from bandana.algorithms.bandits.finite_arm.indices import (
     Index,
     Released,
 )
+from bandana.algorithms.bandits.reward_noise import gaussian, laplace
 from bandana.algorithms.protocol import FloatArray, IntArray, Record
-from bandana.privacy_core import Exact, Gaussian, Interval, Laplace, Ledger, OpenPhase, PhaseSum, Relation
+from bandana.privacy_core import Exact, Interval, Ledger, OpenPhase, PhaseSum
 from bandana.privacy_core.checks import positive
 
 
@@ -181,9 +181,7 @@ def _in_episodes(
     n_arms: int, epsilon: float, beta: float, reward_range: Interval, index: Index, combines: bool = False
 ) -> EpisodicUCB:
     """Doubling episodes, each forgotten, with Laplace noise on their sums: epsilon-DP in all."""
-    positive("epsilon", epsilon)
-    # Not below the theorem's noise: rounded up by one part in 1e12.
-    sums = PhaseSum(Laplace(reward_range.width, (1 + 1e-12) / epsilon, Relation.REPLACE_REWARD))
+    sums = PhaseSum(laplace(epsilon, reward_range))
     return EpisodicUCB(n_arms, reward_range, sums, sums, 1.0, doubling=True, combines=combines, beta=beta, index=index)
 
 
@@ -206,12 +204,7 @@ def adar_ucb(
       reward_range: declared range of a reward.
       calibration: `printed` or `tight`, or a mixture of their `PARTS`, see `EpisodicUCB`.
     """
-    positive("epsilon", epsilon)
-    if not alpha > 1:
-        raise ValueError(f"alpha must be a Renyi order above 1, got {alpha!r}")
-    # Not below the theorem's noise: rounded up by one part in 1e12.
-    multiplier = math.sqrt(alpha / (2 * epsilon)) * (1 + 1e-12)
-    mechanism = Gaussian(reward_range.width, multiplier, Relation.REPLACE_REWARD)
+    mechanism = gaussian(alpha, epsilon, reward_range)
     parts = _parts(calibration, PARTS)
     first = mechanism.scaled(2.0) if parts["noise"] == "printed" else mechanism
     share = 0.5 if parts["width"] == "printed" else 1.0

@@ -14,8 +14,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from bandana.algorithms.bandits.reward_noise import laplace
 from bandana.algorithms.protocol import DecidesEachRecord, FloatArray, IntArray, Record
-from bandana.privacy_core import Exact, Interval, Laplace, Ledger, OpenPhase, PhaseSum, Relation
+from bandana.privacy_core import Exact, Interval, Ledger, OpenPhase, PhaseSum
 from bandana.privacy_core.checks import positive
 
 
@@ -144,10 +145,8 @@ def exp3(n_arms: int, epsilon: float | None, reward_range: Interval, horizon: in
     """
     length, sums, noise = 1, PhaseSum(Exact()), 0.0
     if epsilon is not None:
-        positive("epsilon", epsilon)
+        sums = PhaseSum(laplace(epsilon, reward_range))
         length = max(1, math.ceil(1 / epsilon))
-        # Not below the theorem's noise: rounded up by one part in 1e12.
-        sums = PhaseSum(Laplace(reward_range.width, (1 + 1e-12) / epsilon, Relation.REPLACE_REWARD))
         noise = 1 / (length * epsilon)
     n_batches, variance = -(-horizon // length), 0.5 + 4 * noise**2 / 3
     rate = rate_scale * math.sqrt(math.log(n_arms) / (n_batches * n_arms * (variance + 2 * noise)))

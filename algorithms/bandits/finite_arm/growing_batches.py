@@ -17,8 +17,9 @@ from typing import NamedTuple
 import numpy as np
 
 from bandana.algorithms.bandits.finite_arm import batches_numba
+from bandana.algorithms.bandits.reward_noise import gaussian, laplace
 from bandana.algorithms.protocol import FloatArray, IntArray, Record
-from bandana.privacy_core import Exact, Gaussian, Interval, Laplace, Ledger, OpenPhase, PhaseSum, Relation
+from bandana.privacy_core import Exact, Gaussian, Interval, Ledger, OpenPhase, PhaseSum
 from bandana.privacy_core.checks import positive
 
 
@@ -279,11 +280,7 @@ PARTS = {"as-known": {"estimator": "sum"}, "tight": {"estimator": "weighted"}}
 
 def batch_sums(epsilon: float | None, reward_range: Interval) -> PhaseSum:
     """The sums of batches under epsilon-DP, with Laplace noise of scale width / epsilon; None: exact, for the twin."""
-    if epsilon is None:
-        return PhaseSum(Exact())
-    positive("epsilon", epsilon)
-    # Not below the theorem's noise: rounded up by one part in 1e12.
-    return PhaseSum(Laplace(reward_range.width, (1 + 1e-12) / epsilon, Relation.REPLACE_REWARD))
+    return PhaseSum(Exact() if epsilon is None else laplace(epsilon, reward_range))
 
 
 def dp_klucb(
@@ -311,16 +308,6 @@ def dp_imed(
     return BatchedIMED(n_arms, reward_range, batch_sums(epsilon, reward_range), growth, weighted)
 
 
-def gaussian_sums(alpha: float, epsilon: float, reward_range: Interval) -> PhaseSum:
-    """The sums of batches under (alpha, epsilon)-RDP, which is mu-GDP with mu = sqrt(2 epsilon / alpha)."""
-    positive("epsilon", epsilon)
-    if not alpha > 1:
-        raise ValueError(f"alpha must be a Renyi order above 1, got {alpha!r}")
-    # Not below the theorem's noise: rounded up by one part in 1e12.
-    multiplier = math.sqrt(alpha / (2 * epsilon)) * (1 + 1e-12)
-    return PhaseSum(Gaussian(reward_range.width, multiplier, Relation.REPLACE_REWARD))
-
-
 def gaussian_klucb(
     n_arms: int, alpha: float, epsilon: float, reward_range: Interval, growth: float, beta: float = 1.0
 ) -> GaussianKLUCB:
@@ -330,9 +317,9 @@ def gaussian_klucb(
       alpha: Renyi order, above 1.
       epsilon: Renyi divergence bound, above 0.
     """
-    return GaussianKLUCB(n_arms, reward_range, gaussian_sums(alpha, epsilon, reward_range), growth, True, beta)
+    return GaussianKLUCB(n_arms, reward_range, PhaseSum(gaussian(alpha, epsilon, reward_range)), growth, True, beta)
 
 
 def gaussian_imed(n_arms: int, alpha: float, epsilon: float, reward_range: Interval, growth: float) -> GaussianIMED:
     """DP-IMED with Gaussian noise and total privacy (alpha, epsilon)-RDP; arguments as for `gaussian_klucb`."""
-    return GaussianIMED(n_arms, reward_range, gaussian_sums(alpha, epsilon, reward_range), growth, True)
+    return GaussianIMED(n_arms, reward_range, PhaseSum(gaussian(alpha, epsilon, reward_range)), growth, True)

@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bandana.algorithms.bandits.finite_arm import elimination_numba
+from bandana.algorithms.bandits.reward_noise import laplace
 from bandana.algorithms.protocol import FloatArray, IntArray, Record
-from bandana.privacy_core import Exact, Interval, Laplace, Ledger, OpenPhase, PhaseSum, Relation
+from bandana.privacy_core import Exact, Interval, Ledger, OpenPhase, PhaseSum
 from bandana.privacy_core.checks import positive, probability
 
 
@@ -150,7 +151,4 @@ def dp_se(
       reward_range: declared range of a reward.
       length_scale: times the printed number of pulls an epoch.
     """
-    positive("epsilon", epsilon)
-    # Not below the theorem's noise: rounded up by one part in 1e12.
-    mechanism = Laplace(reward_range.width, (1 + 1e-12) / epsilon, Relation.REPLACE_REWARD)
-    return SuccessiveElimination(n_arms, reward_range, PhaseSum(mechanism), failure, length_scale)
+    return SuccessiveElimination(n_arms, reward_range, PhaseSum(laplace(epsilon, reward_range)), failure, length_scale)

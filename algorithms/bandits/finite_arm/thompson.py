@@ -7,15 +7,15 @@ Karbasi, Mirrokni and Shadravan (2021), Parallelizing Thompson sampling.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from scipy.special import ndtri
 
+from bandana.algorithms.bandits.reward_noise import gaussian
 from bandana.algorithms.protocol import DecidesEachRecord, FloatArray, IntArray, Record
-from bandana.privacy_core import Exact, Gaussian, Interval, Ledger, OpenPhase, PhaseSum, Relation
+from bandana.privacy_core import Exact, Interval, Ledger, OpenPhase, PhaseSum
 from bandana.privacy_core.checks import positive
 
 _LEAST_COIN = 2.0**-54
@@ -150,9 +150,4 @@ def dp_thompson(n_arms: int, alpha: float, epsilon: float, reward_range: Interva
       reward_range: declared range of a reward.
       spread: factor on a draw's standard deviation.
     """
-    positive("epsilon", epsilon)
-    if not alpha > 1:
-        raise ValueError(f"alpha must be a Renyi order above 1, got {alpha!r}")
-    # Not below the theorem's noise: rounded up by one part in 1e12.
-    mechanism = Gaussian(reward_range.width, math.sqrt(alpha / (2 * epsilon)) * (1 + 1e-12), Relation.REPLACE_REWARD)
-    return BatchedThompson(n_arms, reward_range, PhaseSum(mechanism), spread)
+    return BatchedThompson(n_arms, reward_range, PhaseSum(gaussian(alpha, epsilon, reward_range)), spread)
