@@ -118,6 +118,7 @@ def played(name, folder, **inputs):
 
 
 def test_the_action_s_audit_fails_for_a_broken_release_and_writes_all_that_it_promises(tmp_path):
+    pytest.importorskip("bandana.flows.annexes.anything")
     (tmp_path / "broken.py").write_text(BROKEN)
     pair = {"data": "[1, 0, 1]", "neighbor": "[1, 0, 0]", "claim": "pure(epsilon=1)"}
     done = played("Audit", tmp_path, release="broken.py:count", **pair)
