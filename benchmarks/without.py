@@ -25,6 +25,11 @@ from bandana.flows.annex import NAMES
 ROOT = Path(__file__).resolve().parents[1]
 _TABLE = "flows/annex.py"
 ALL = "all"
+ALONE = """import sys
+
+sys.meta_path[:] = [each for each in sys.meta_path if not getattr(each, "__module__", "").startswith("__editable___bandana")]
+"""
+"""Start of each interpreter: an editable installation would bring back the modules of `bandana` that were removed."""
 OF_PAGES = (
     "tests/test_docs.py", "tests/test_docs_reference.py", "tests/test_listening.py", "tests/test_review_questions.py",
     "tests/test_mutations.py", "tests/test_citations.py", "tests/test_words.py", "tests/test_paper_pages.py",
@@ -84,6 +89,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix=f"without-{sys.argv[1]}-") as folder:
         target = Path(folder)
         copy(target)
+        (target / "sitecustomize.py").write_text(ALONE, "utf-8")
         for annex in removed:
             remove(annex, target)
             print(f"without {annex}: {', '.join(folders_of(annex))}", flush=True)
