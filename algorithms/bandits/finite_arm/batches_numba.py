@@ -139,69 +139,6 @@ def largest_mean(p, budget, epsilon):  # type: ignore[no-untyped-def]
 
 
 @_kernel
-def optimistic_arms(total, size, arm, left, clock, beta, epsilon, low, width, out):  # type: ignore[no-untyped-def]
-    """out[r] = arm[r] in the middle of a batch, else the arm with the largest q, size d_epsilon(p, q) <= beta log t.
-
-    total, size: (n_reps, n_arms); arm, left, clock, out: (n_reps,); t = clock + 1 and at least 2; p = total / size brought
-    to [0, 1] from [low, low + width]. An arm without a batch goes first. Of arms whose index is 1 the one with the largest
-    beta log(t) / size + epsilon p is chosen, the quantity that an index below 1 grows with; then the lowest.
-    """
-    n_reps, n_arms = total.shape
-    for r in range(n_reps):
-        if left[r] > 0:
-            out[r] = arm[r]
-            continue
-        level = beta * math.log(max(clock[r] + 1, 2))
-        best, best_index, best_tie = 0, -1.0, -1.0
-        for a in range(n_arms):
-            if size[r, a] == 0.0:
-                best = a
-                break
-            p = min(max((total[r, a] / size[r, a] - low) / width, 0.0), 1.0)
-            budget = level / size[r, a]
-            index = largest_mean(p, budget, epsilon)
-            tie = budget + epsilon * p if index == 1.0 and epsilon < math.inf else -1.0
-            if index > best_index or (index == best_index and tie > best_tie):
-                best, best_index, best_tie = a, index, tie
-        out[r] = best
-
-
-@_kernel
-def _new_or_largest(total, size, low, width):  # type: ignore[no-untyped-def]
-    """The first arm without a batch, or -1 if all have one, and the largest mean of the others, moved into [0, 1]."""
-    largest = 0.0
-    for a in range(len(total)):
-        if size[a] == 0.0:
-            return a, largest
-        largest = max(largest, min((total[a] / size[a] - low) / width, 1.0))
-    return -1, largest
-
-
-@_kernel
-def least_divergent_arms(total, size, arm, left, epsilon, low, width, out):  # type: ignore[no-untyped-def]
-    """out[r] = arm[r] in the middle of a batch, else the arm with the least size d_epsilon(p, max p) + log size.
-
-    Shapes and p as in `optimistic_arms`. An arm without a batch goes first; ties go to the lowest arm.
-    """
-    n_reps, n_arms = total.shape
-    for r in range(n_reps):
-        if left[r] > 0:
-            out[r] = arm[r]
-            continue
-        first, largest = _new_or_largest(total[r], size[r], low, width)
-        if first >= 0:
-            out[r] = first
-            continue
-        best, best_index = 0, math.inf
-        for a in range(n_arms):
-            p = min(max((total[r, a] / size[r, a] - low) / width, 0.0), 1.0)
-            index = size[r, a] * divergence(p, largest, epsilon) + math.log(size[r, a])
-            if index < best_index:
-                best, best_index = a, index
-        out[r] = best
-
-
-@_kernel
 def smoothed_divergence(p, q, v):  # type: ignore[no-untyped-def]
     """D_v(p, q) and the maximum's s, for q in [0, 1] and v > 0; both 0 for p >= q. Newton's method, kept in a bracket."""
     if p >= q:
@@ -259,13 +196,28 @@ def largest_smoothed_mean(p, budget, v):  # type: ignore[no-untyped-def]
 
 
 @_kernel
-def smoothed_optimistic_arms(total, size, noise, arm, left, clock, beta, variance, low, width, out):  # type: ignore[no-untyped-def]
-    """out[r] = arm[r] in the middle of a batch, else the arm with the largest q, size D_v(p, q) <= beta log t.
+def largest_index(p, budget, epsilon, v):  # type: ignore[no-untyped-def]
+    """The largest q with d_epsilon(p, q) <= budget, p moved into [0, 1], or, where v > 0, with D_v(p, q) <= budget.
+
+    Beside it, what decides between indices of 1: what one below 1 grows with, budget + epsilon p, or p + sqrt(2 v budget),
+    the index if rewards were constant.
+    """
+    if v > 0.0:
+        return largest_smoothed_mean(p, budget, v), p + math.sqrt(2.0 * v * budget)
+    p = min(max(p, 0.0), 1.0)
+    index = largest_mean(p, budget, epsilon)
+    return index, budget + epsilon * p if index == 1.0 and epsilon < math.inf else -1.0
+
+
+@_kernel
+def optimistic_arms(  # type: ignore[no-untyped-def]
+    total, size, noise, arm, left, clock, beta, epsilon, variance, low, width, out
+):
+    """out[r] = arm[r] in the middle of a batch, else the arm with the largest index at budget beta log(t) / size.
 
     total, size, noise: (n_reps, n_arms); arm, left, clock, out: (n_reps,); t = clock + 1 and at least 2; p = total / size
-    brought to the unit interval from [low, low + width], and v = variance noise / size, the variance that of one batch's
-    noise over width^2. An arm without a batch goes first. Arms whose index is 1 go by p + sqrt(2 v beta log(t) / size), the
-    index if rewards were constant; then the lowest.
+    brought to the unit interval from [low, low + width]; v = variance noise / size, `variance` that of one batch's Gaussian
+    noise over width^2, or 0 where noise is that of epsilon. An arm without a batch goes first, and of equal ones the lowest.
     """
     n_reps, n_arms = total.shape
     for r in range(n_reps):
@@ -279,20 +231,31 @@ def smoothed_optimistic_arms(total, size, noise, arm, left, clock, beta, varianc
                 best = a
                 break
             p, v = (total[r, a] / size[r, a] - low) / width, variance * noise[r, a] / size[r, a]
-            budget = level / size[r, a]
-            index = largest_smoothed_mean(p, budget, v)
-            tie = p + math.sqrt(2.0 * v * budget)
+            index, tie = largest_index(p, level / size[r, a], epsilon, v)
             if index > best_index or (index == best_index and tie > best_tie):
                 best, best_index, best_tie = a, index, tie
         out[r] = best
 
 
 @_kernel
-def smoothed_divergent_arms(total, size, noise, arm, left, variance, low, width, out):  # type: ignore[no-untyped-def]
-    """out[r] = arm[r] in the middle of a batch, else the arm with the least size D_v(p, max p) + log size.
+def _new_or_largest(total, size, low, width):  # type: ignore[no-untyped-def]
+    """The first arm without a batch, or -1 if all have one, and the largest mean of the others, moved into [0, 1]."""
+    largest = 0.0
+    for a in range(len(total)):
+        if size[a] == 0.0:
+            return a, largest
+        largest = max(largest, min((total[a] / size[a] - low) / width, 1.0))
+    return -1, largest
 
-    Shapes, p and v as in `smoothed_optimistic_arms`; the largest p is moved into [0, 1]. An arm without a batch goes first;
-    ties go to the lowest arm.
+
+@_kernel
+def least_divergent_arms(  # type: ignore[no-untyped-def]
+    total, size, noise, arm, left, epsilon, variance, low, width, out
+):
+    """out[r] = arm[r] in the middle of a batch, else the arm with the least size d_epsilon(p, max p) + log size, or D_v.
+
+    Shapes, p and v as in `optimistic_arms`; the largest p is moved into [0, 1], and without v each. An arm without a batch
+    goes first; ties go to the lowest arm.
     """
     n_reps, n_arms = total.shape
     for r in range(n_reps):
@@ -306,7 +269,11 @@ def smoothed_divergent_arms(total, size, noise, arm, left, variance, low, width,
         best, best_index = 0, math.inf
         for a in range(n_arms):
             p, v = (total[r, a] / size[r, a] - low) / width, variance * noise[r, a] / size[r, a]
-            index = size[r, a] * smoothed_divergence(p, largest, v)[0] + math.log(size[r, a])
+            if v > 0.0:
+                surprise = smoothed_divergence(p, largest, v)[0]
+            else:
+                surprise = divergence(min(max(p, 0.0), 1.0), largest, epsilon)
+            index = size[r, a] * surprise + math.log(size[r, a])
             if index < best_index:
                 best, best_index = a, index
         out[r] = best

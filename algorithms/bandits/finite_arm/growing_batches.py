@@ -112,6 +112,11 @@ class GrowingBatches:
         factor = math.sqrt(2) if isinstance(self.sums.mechanism, Gaussian) else 1.0
         return factor * self.reward_range.width / scale if scale > 0 else math.inf
 
+    @property
+    def variance(self) -> float:
+        """Variance of a batch's noise that D_v counts with, over the squared width of the range; 0: d_epsilon counts."""
+        return 0.0
+
     def init(self, n_reps: int) -> tuple[Sensitive, Released]:
         """The states before the first pull."""
         table = (n_reps, self.n_actions)
@@ -190,8 +195,8 @@ class BatchedKLUCB(GrowingBatches):
     def choose(self, released: Released, out: IntArray) -> None:
         """Writes the batch's arm, or that of the largest index, to (n_reps,) `out`."""
         batches_numba.optimistic_arms(
-            released.total, released.size, released.arm, released.left, released.clock, self.beta, self.epsilon,
-            self.reward_range.low, self.reward_range.width, out,
+            released.total, released.size, released.noise, released.arm, released.left, released.clock, self.beta,
+            self.epsilon, self.variance, self.reward_range.low, self.reward_range.width, out,
         )  # fmt: skip
 
 
@@ -208,7 +213,7 @@ class BatchedIMED(GrowingBatches):
     def choose(self, released: Released, out: IntArray) -> None:
         """Writes the batch's arm, or that of the least index, to (n_reps,) `out`."""
         batches_numba.least_divergent_arms(
-            released.total, released.size, released.arm, released.left, self.epsilon,
+            released.total, released.size, released.noise, released.arm, released.left, self.epsilon, self.variance,
             self.reward_range.low, self.reward_range.width, out,
         )  # fmt: skip
 
@@ -239,39 +244,16 @@ class GaussianBatches(GrowingBatches):
 
 
 @dataclass(frozen=True)
-class GaussianKLUCB(GaussianBatches):
-    """Plays the arm of the largest index max {q in [0, 1] : N D_v(p, q) <= beta log t}.
+class GaussianKLUCB(GaussianBatches, BatchedKLUCB):
+    """Plays the arm of the largest index max {q in [0, 1] : N D_v(p, q) <= beta log t}; its fields are as in `BatchedKLUCB`.
 
     Ties of arms whose index is 1 go by p + sqrt(2 v beta log(t) / N): at small mu most early decisions are such ties.
-
-    Attributes:
-      beta: exploration; 1 as in DP-KLUCB.
     """
-
-    beta: float = 1.0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        positive("beta", self.beta)
-
-    def choose(self, released: Released, out: IntArray) -> None:
-        """Writes the batch's arm, or that of the largest index, to (n_reps,) `out`."""
-        batches_numba.smoothed_optimistic_arms(
-            released.total, released.size, released.noise, released.arm, released.left, released.clock, self.beta,
-            self.variance, self.reward_range.low, self.reward_range.width, out,
-        )  # fmt: skip
 
 
 @dataclass(frozen=True)
-class GaussianIMED(GaussianBatches):
+class GaussianIMED(GaussianBatches, BatchedIMED):
     """Plays the arm of the least index N D_v(p, p*) + log N, p* the largest of all arms' noisy means, moved into [0, 1]."""
-
-    def choose(self, released: Released, out: IntArray) -> None:
-        """Writes the batch's arm, or that of the least index, to (n_reps,) `out`."""
-        batches_numba.smoothed_divergent_arms(
-            released.total, released.size, released.noise, released.arm, released.left, self.variance,
-            self.reward_range.low, self.reward_range.width, out,
-        )  # fmt: skip
 
 
 PARTS = {"as-known": {"estimator": "sum"}, "tight": {"estimator": "weighted"}}

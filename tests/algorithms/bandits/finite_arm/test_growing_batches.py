@@ -66,19 +66,19 @@ def test_the_chosen_arms_are_those_of_the_indices(seed, n_arms, epsilon, beta):
     total = size * rng.uniform(-1.2, 3.2, (n_reps, n_arms))
     clock, zeros, out = rng.integers(0, 10**6, n_reps), np.zeros(n_reps, dtype=np.int64), np.empty(n_reps, dtype=np.int64)
     largest, least = kernel_references.index_reference(total, size, clock, beta, epsilon, -1.0, 4.0)
-    batches_numba.optimistic_arms(total, size, zeros, zeros, clock, beta, epsilon, -1.0, 4.0, out)
+    batches_numba.optimistic_arms(total, size, size, zeros, zeros, clock, beta, epsilon, 0.0, -1.0, 4.0, out)
     rows = np.arange(n_reps)
     assert largest[rows, out] == pytest.approx(largest.max(axis=1), abs=1e-8)
-    batches_numba.least_divergent_arms(total, size, zeros, zeros, epsilon, -1.0, 4.0, out)
+    batches_numba.least_divergent_arms(total, size, size, zeros, zeros, epsilon, 0.0, -1.0, 4.0, out)
     assert least[rows, out] == pytest.approx(least.min(axis=1), rel=1e-7)
 
 
 def test_the_middle_of_a_batch_keeps_its_arm_and_an_unplayed_arm_goes_first():
     size, arm = np.array([[4.0, 4.0, 0.0], [4.0, 4.0, 0.0]]), np.array([1, 1])
     left, clock, out = np.array([3, 0]), np.array([9, 9]), np.empty(2, dtype=np.int64)
-    batches_numba.optimistic_arms(size, size, arm, left, clock, 1.0, 1.0, 0.0, 1.0, out)
+    batches_numba.optimistic_arms(size, size, size, arm, left, clock, 1.0, 1.0, 0.0, 0.0, 1.0, out)
     assert out.tolist() == [1, 2]
-    batches_numba.least_divergent_arms(size, size, arm, left, 1.0, 0.0, 1.0, out)
+    batches_numba.least_divergent_arms(size, size, size, arm, left, 1.0, 0.0, 0.0, 1.0, out)
     assert out.tolist() == [1, 2]
 
 
