@@ -158,6 +158,27 @@ class LinearModel(_Features):
         return checked_rewards(np.einsum("sad,hd->hsa", self.features, theta), self.features.shape[:2])
 
 
+class PlaysOnModel:
+    """Sizes of what an algorithm plays on: those of its field `model`."""
+
+    model: MixtureModel | LinearModel
+
+    @property
+    def n_actions(self) -> int:
+        """Number of actions A."""
+        return self.model.n_actions
+
+    @property
+    def n_states(self) -> int:
+        """Number of states S."""
+        return self.model.n_states
+
+    @property
+    def episode_length(self) -> int:
+        """Steps H of an episode."""
+        return self.model.horizon
+
+
 def checked_transitions(transitions: ArrayLike) -> FloatArray:
     """Distributions of the next state, read-only, rounding removed.
 

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bandana.algorithms.mdp.models import LinearModel
+from bandana.algorithms.mdp.models import LinearModel, PlaysOnModel
 from bandana.algorithms.protocol import DecidesEachRecord, FloatArray, IntArray, Record
 from bandana.algorithms.regression import ridge_numba
 from bandana.algorithms.regression.private_ridge import Regularizer, raise_eigenvalues, regularizer
@@ -66,7 +66,7 @@ class Released(NamedTuple):
 
 
 @dataclass(frozen=True)
-class BatchedLSVI(DecidesEachRecord):
+class BatchedLSVI(PlaysOnModel, DecidesEachRecord):
     r"""LSVI-UCB on noisy statistics, in batches.
 
     At a look after k episodes, with N_h the noise of the matrices, |N_h| <= q with high probability, and at an update with
@@ -161,21 +161,6 @@ class BatchedLSVI(DecidesEachRecord):
             rows = np.sort(np.atleast_2d(self.preference), axis=1)
             if np.ndim(self.preference) != 2 or not np.array_equal(rows, np.tile(np.arange(self.n_actions), (len(rows), 1))):
                 raise ValueError(f"each row of preference must be a permutation of the {self.n_actions} actions")
-
-    @property
-    def n_actions(self) -> int:
-        """Number of actions A."""
-        return self.model.n_actions
-
-    @property
-    def n_states(self) -> int:
-        """Number of states S."""
-        return self.model.n_states
-
-    @property
-    def episode_length(self) -> int:
-        """Steps H of an episode."""
-        return self.model.horizon
 
     @property
     def reward_range(self) -> Interval:

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bandana.algorithms.mdp.models import MixtureModel
+from bandana.algorithms.mdp.models import MixtureModel, PlaysOnModel
 from bandana.algorithms.protocol import DecidesEachRecord, FloatArray, IntArray, Record
 from bandana.algorithms.regression.noise_norms import NoiseNorms
 from bandana.algorithms.regression.private_ridge import PrivateRidge, Regularizer
@@ -54,7 +54,7 @@ class Released(NamedTuple):
 
 
 @dataclass(frozen=True)
-class UCRLVTR(DecidesEachRecord):
+class UCRLVTR(PlaysOnModel, DecidesEachRecord):
     r"""UCRL-VTR on noisy sums of x x^T and y x for each step, all released at once after every episode.
 
     Before episode k the values V_h of all steps are planned backwards: with c the center of a step's `targets`, x =
@@ -115,21 +115,6 @@ class UCRLVTR(DecidesEachRecord):
         non_negative("beta_scale", self.beta_scale)
         if len(self.shares) != self.n_blocks:
             raise ValueError(f"shares must name {self.n_blocks} blocks, got {len(self.shares)}")
-
-    @property
-    def n_actions(self) -> int:
-        """Number of actions A."""
-        return self.model.n_actions
-
-    @property
-    def n_states(self) -> int:
-        """Number of states S."""
-        return self.model.n_states
-
-    @property
-    def episode_length(self) -> int:
-        """Steps H of an episode."""
-        return self.model.horizon
 
     @property
     def n_blocks(self) -> int:
