@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
@@ -126,10 +127,12 @@ class LaplaceIndex(Index):
     combines: ClassVar[bool] = False
     misses: ClassVar[float] = 1.5
     more: ClassVar[float] = math.log(2.0)
+    estimate: ClassVar[Callable[..., None]] = staticmethod(indices_numba.laplace_estimate)
+    """Kernel that takes ended episodes of whole samples into their arms' estimates."""
 
     def learn(self, released: Released, ended: Ended) -> None:
-        """Puts the last episode in the place of its arm's estimate: whole samples, and noise of Laplace scale b / n."""
-        indices_numba.laplace_estimate(
+        """Takes ended episodes into their arms' estimates, in place, by `estimate`; a sample counts as a whole one."""
+        self.estimate(
             released.mean, released.deviation, released.tail, ended.reps, ended.arm, ended.noisy, ended.n_samples,
             ended.scale, ended.width,
         )  # fmt: skip
@@ -146,13 +149,7 @@ class SeparateIndex(LaplaceIndex):
 
     combines: ClassVar[bool] = True
     misses: ClassVar[float] = 2.0
-
-    def learn(self, released: Released, ended: Ended) -> None:
-        """Takes ended episodes into their arms' estimates, in place; a sample counts as a whole one."""
-        indices_numba.separate_estimate(
-            released.mean, released.deviation, released.tail, ended.reps, ended.arm, ended.noisy, ended.n_samples,
-            ended.scale, ended.width,
-        )  # fmt: skip
+    estimate: ClassVar[Callable[..., None]] = staticmethod(indices_numba.separate_estimate)
 
 
 @dataclass(frozen=True)
@@ -215,6 +212,7 @@ class PooledKullbackLeiblerIndex(KullbackLeiblerIndex):
     combines: ClassVar[bool] = True
     misses: ClassVar[float] = 2.0
     pools: ClassVar[bool] = True
+    estimate: ClassVar[Callable[..., None]] = staticmethod(indices_numba.pooled_estimate)
 
     def width(
         self, deviation: FloatArray, tail: FloatArray, beta: float, logarithm: FloatArray, n_episodes: IntArray
@@ -223,13 +221,6 @@ class PooledKullbackLeiblerIndex(KullbackLeiblerIndex):
         level = beta * logarithm
         noise = np.vectorize(indices_numba.episodes_noise, otypes=[float])(n_episodes, level)
         return np.asarray(np.sqrt(2 * level) * deviation + noise * tail)
-
-    def learn(self, released: Released, ended: Ended) -> None:
-        """Adds ended episodes to their arms' rewards, in place; a sample counts as a whole one."""
-        indices_numba.pooled_estimate(
-            released.mean, released.deviation, released.tail, ended.reps, ended.arm, ended.noisy, ended.n_samples,
-            ended.scale, ended.width,
-        )  # fmt: skip
 
 
 SUB_GAUSSIAN, LAPLACE, SEPARATE = SubGaussianIndex(), LaplaceIndex(), SeparateIndex()
