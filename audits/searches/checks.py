@@ -295,7 +295,6 @@ def _found(
     for index, (call, row, rounds) in enumerate(sides.data.own(rep) if is_offending else []):
         made = sides.live.transcript[call]
         n_read = int(made.reads(case.record)[row]) + sum(int(made.reads(other)[row]) for other in case.others)
-        reads = n_read > 0
         move = Move(
             release=index,
             rounds=rounds,
@@ -304,9 +303,9 @@ def _found(
             start=int(made.records.start[row]),
             stop=int(made.records.stop[row]),
             carried=None if made.carried is None else int(made.carried.start[row]),
-            reads_record=reads,
+            reads_record=n_read > 0,
             moved=float(_change(made, sides.scripted.values[call])[row]),
-            allowed=float(made.mechanism.sensitivity) * n_read if reads else 0.0,
+            allowed=float(made.mechanism.sensitivity) * n_read if n_read else 0.0,
             cost=_cost(made.mechanism.event),
             is_offending=False,
         )

@@ -35,8 +35,7 @@ def check_cells(cells: Sequence[Cell]) -> None:
     for cell in cells:
         try:
             if cell.is_private:
-                claim = cell.claim()
-                claim.epsilon_at(cell.spec.audit.delta)
+                cell.claim().epsilon_at(cell.spec.audit.delta)
             if not cell.entry.stated and not cell.is_expected and is_built_at_once(cell.settings.problem):
                 cell.algorithm()
         except SpecError:

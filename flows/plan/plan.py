@@ -127,9 +127,8 @@ def _listed(spec: Spec, environments: Sequence[Environment[EnvironmentFields]]) 
                     for calibration in item.calibrations_of(entry)
                     for level in item.levels(entry)
                 ]
-                variants = [settings for settings, _ in promised]
                 if problem.kernel is not None and not isinstance(item, OwnAlgorithmSpec):
-                    check_features(place, seen, entry, variants)
+                    check_features(place, seen, entry, [settings for settings, _ in promised])
                 varied = item.varied_parameters()
                 tuned = partial(_with_tuned, value_of)
                 own = [
@@ -146,9 +145,8 @@ def _listed(spec: Spec, environments: Sequence[Environment[EnvironmentFields]]) 
                 "budget book: leave the algorithm out, or give it a privacy level"
             )
     names = [cell.name for cell in cells]
-    for name in names:
-        if names.count(name) > 1:
-            raise SpecError(f"algorithms: {name!r} is listed more than once")
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise SpecError(f"algorithms: {twice[0]!r} is listed more than once")
     return cells
 
 

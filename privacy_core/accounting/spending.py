@@ -70,12 +70,10 @@ def gdp_of(event: Event) -> float:
     For Laplace noise it is what pure DP implies, for a selection its own.
     """
     match event:
-        case GaussianEvent():
+        case GaussianEvent() | ResponseEvent() | PureEvent() | BoundedRangeEvent():
             return event.mu
         case LaplaceEvent():
             return PureDP(event.epsilon).gdp().mu
-        case ResponseEvent() | PureEvent() | BoundedRangeEvent():
-            return event.mu
     return math.inf
 
 

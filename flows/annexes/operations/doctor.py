@@ -64,17 +64,9 @@ def examine(folder: DataFolder | None) -> list[Finding]:
     findings = [*_versions(), *_settings(), *_ports(), *_prefect()]
     if folder is None:
         return [*findings, Finding("data folder", State.NOTE, "there is none yet; the first command makes it")]
-    return [
-        *findings,
-        *_disk(folder),
-        *_permissions(folder),
-        *_databases(folder),
-        *_results(folder),
-        *_tracking(folder),
-        *_unfinished(folder),
-        *_locks(folder),
-        *_suites(folder),
-    ]
+    for look in (_disk, _permissions, _databases, _results, _tracking, _unfinished, _locks, _suites):
+        findings += look(folder)
+    return findings
 
 
 def _versions() -> Iterator[Finding]:

@@ -7,11 +7,11 @@ import os
 import sqlite3
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from bandana.flows.folder.private_files import make_file
 from bandana.flows.folder.sqlite_file import refusal
@@ -20,15 +20,11 @@ from bandana.flows.tracking.store.errors import Patient, TrackingError, advice
 from bandana.flows.tracking.store.layout import Tables, lay_out, tables_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import TypeVar
-
+    from mlflow import MlflowClient
     from mlflow.store.entities import PagedList
     from sqlalchemy import Connection
 
-    T = TypeVar("T")
-    from mlflow import MlflowClient
-
+T = TypeVar("T")
 TAG_LENGTH = 8000
 _ENVIRONMENT = {
     "MLFLOW_DISABLE_TELEMETRY": "true",

@@ -11,6 +11,7 @@ from typing import Annotated, Literal, NotRequired
 from pydantic import Field
 
 from bandana.audits.documents.fields import AtLeast1, Document, Positive, Probability, RealDay, Text
+from bandana.flows.spec.spec import ProductType, Sector
 
 
 class Basic(Document):
@@ -20,18 +21,10 @@ class Basic(Document):
     data_curators: Annotated[list[Text], AtLeast1, "Who publishes it."]
     description: Annotated[Text, "The release in a few words."]
     intended_use: Annotated[Text, "What it is for."]
-    data_product_type: Annotated[
-        Literal[
-            "Summary statistics", "Machine learning model", "Dataset", "Synthetic data", "Interactive API", "SQL queries"
-        ],
-        "Kind of the release.",
-    ]
+    data_product_type: Annotated[ProductType, "Kind of the release."]
     data_product_region: Annotated[Text, "Region of the data or of the law."]
     publication_date: Annotated[RealDay, "Day of the first publication."]
-    data_product_sector: Annotated[
-        NotRequired[Literal["Technology", "Healthcare", "Education", "Government", "Energy", "Finance"]],
-        "Industry of the data.",
-    ]
+    data_product_sector: Annotated[NotRequired[Sector], "Industry of the data."]
 
 
 class DpVariant(Document, total=False):
