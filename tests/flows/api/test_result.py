@@ -100,9 +100,6 @@ def test_a_frame_of_some_cells_in_an_order(result):
 def test_a_cell_is_known_by_its_title_too(result):
     assert list(result.frame(cells=["ucb", TITLE]).cell) == ["ucb", PRIVATE]
     assert result.compare(TITLE, "ucb") == result.compare(PRIVATE, "ucb")
-    (axes,) = result.plot(cells=["ucb", TITLE], labels={TITLE: "mine"}).axes
-    assert axes.get_legend_handles_labels()[1] == ["ucb", "mine"]
-    assert result.plot(cells=[PRIVATE]).axes[0].get_legend_handles_labels()[1] == [TITLE]
 
 
 def test_an_unknown_cell_is_answered_with_the_known_ones(result):

@@ -8,6 +8,7 @@ import bandana
 from bandana.flows.annexes.publication.latex import escaped
 
 PRIVATE, TWIN = "adar-ucb tight eps=1", "adar-ucb tight eps=1 without noise"
+TITLE = "adar-ucb tight rdp(2, 1)"
 ENDINGS = ("pdf", "svg", "png", "pgf")
 
 
@@ -55,7 +56,13 @@ def test_linear_axes_show_every_listed_algorithm_whole(result):
     assert axes.get_ylim()[1] >= frame[frame.role == "algorithm"].regret_high.max()
     (axes,) = result.plot(scale="log", cells=["ucb", PRIVATE], labels={"ucb": "not private"}).axes
     assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
-    assert [text.get_text() for text in axes.figure.legends[0].get_texts()] == ["not private", "adar-ucb tight rdp(2, 1)"]
+    assert [text.get_text() for text in axes.figure.legends[0].get_texts()] == ["not private", TITLE]
+
+
+def test_a_cell_is_drawn_by_its_title_too(result):
+    (axes,) = result.plot(cells=["ucb", TITLE], labels={TITLE: "mine"}).axes
+    assert axes.get_legend_handles_labels()[1] == ["ucb", "mine"]
+    assert result.plot(cells=[PRIVATE]).axes[0].get_legend_handles_labels()[1] == [TITLE]
 
 
 def test_a_panel_for_each_environment(tmp_path):
