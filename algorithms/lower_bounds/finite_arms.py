@@ -5,12 +5,10 @@ Rewards lie in a range of width W; all is computed in units of W and returned in
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.optimize import brentq
 from scipy.special import ndtr, ndtri
 
 from bandana.algorithms.lower_bounds.divergences import bernoulli_kl, local_kl, private_kl
@@ -122,10 +120,10 @@ def minimax_bound(grid: ArrayLike, n_arms: int, reward_range: Interval, privacy:
         values = np.maximum(values, _of_messages(rounds, n_arms, privacy))
         words += " and max over D of (t D / 8) exp(-t k(D) / (K - 1)), k what a private message tells of 2 D"
     elif privacy.trust is TrustModel.CENTRAL and privacy.epsilon is not None:
-        values = np.maximum(values, [pure_minimax(t, n_arms, privacy.epsilon) for t in rounds.tolist()])
+        values = np.maximum(values, pure_minimax(rounds, n_arms, privacy.epsilon))
         words += " and (K - 1) m / 2, (K - 1) m = (t - m) exp(-epsilon m)"
     elif privacy.trust is TrustModel.CENTRAL and privacy.mu is not None:
-        values = np.maximum(values, [gaussian_minimax(t, n_arms, privacy.mu) for t in rounds.tolist()])
+        values = np.maximum(values, gaussian_minimax(rounds, n_arms, privacy.mu))
         words += " and (K - 1) m / 2, (K - 1) m = max_n (t - n) Phi(Phi^-1(1 - m / (n + 1)) - n mu)"
     return LowerBound(
         reward_range.width * values,
@@ -158,28 +156,36 @@ def linear_minimax_bound(grid: ArrayLike, dimension: int, reward_range: Interval
     return bound._replace(text=bound.text.replace(f"the problems with K = {dimension} arms", f"{words} (K = d)"))
 
 
-def pure_minimax(rounds: float, n_arms: int, epsilon: float) -> float:
-    """(K - 1) m / 2 of `minimax_bound` under epsilon-DP, in units of the width."""
-    return _at_the_crossing(rounds, n_arms, lambda m: (rounds - m) * math.exp(-epsilon * m))
+def pure_minimax(rounds: FloatArray, n_arms: int, epsilon: float) -> FloatArray:
+    """(K - 1) m / 2 of `minimax_bound` under epsilon-DP at each horizon, in units of the width."""
+    return _at_the_crossing(rounds, n_arms, lambda m: (rounds - m) * np.exp(-epsilon * m))
 
 
-def gaussian_minimax(rounds: float, n_arms: int, mu: float) -> float:
-    """(K - 1) m / 2 of `minimax_bound` under mu-GDP, in units of the width."""
-    every = np.unique(np.append(np.arange(0.0, 30.0), np.ceil(np.geomspace(30, max(31.0, rounds), 200))))
+def gaussian_minimax(rounds: FloatArray, n_arms: int, mu: float) -> FloatArray:
+    """(K - 1) m / 2 of `minimax_bound` under mu-GDP at each horizon, in units of the width.
 
-    def other(m: float) -> float:
-        n = every[(every >= m) & (every <= rounds)]
-        return float(np.max((rounds - n) * ndtr(ndtri(1 - m / (n + 1)) - n * mu), initial=0.0))
+    Of the n it looks at some, which makes the bound smaller at most; those beyond 20 / mu would not change a digit.
+    """
+    largest = min(float(rounds.max(initial=0)), 20 / mu)
+    every = np.unique(np.append(np.arange(0.0, 30.0), np.ceil(np.geomspace(30, max(31.0, largest), 200))))
+    every = every[every <= largest]
+
+    def other(m: FloatArray) -> FloatArray:
+        kept = np.maximum(1 - m[:, None] / (every + 1), 0.0)
+        value = (rounds[:, None] - every) * ndtr(ndtri(kept) - every * mu) * (every >= m[:, None])
+        return np.asarray(value.max(axis=1, initial=0.0))
 
     return _at_the_crossing(rounds, n_arms, other)
 
 
-def _at_the_crossing(rounds: float, n_arms: int, other: Callable[[float], float]) -> float:
-    """(K - 1) m / 2 where (K - 1) m equals what falls in m; rounded down."""
-    if rounds < 1:
-        return 0.0
-    root = brentq(lambda m: (n_arms - 1) * m - other(m), 0.0, rounds / (n_arms - 1), xtol=1e-12, rtol=1e-12)
-    return (n_arms - 1) * max(0.0, float(root) - 1e-9) / 2
+def _at_the_crossing(rounds: FloatArray, n_arms: int, other: Callable[[FloatArray], FloatArray]) -> FloatArray:
+    """(K - 1) m / 2 where (K - 1) m equals what falls in m, by bisection and from below."""
+    low, high = np.zeros_like(rounds), rounds / (n_arms - 1)
+    for _ in range(52):
+        middle = (low + high) / 2
+        is_below = (n_arms - 1) * middle < other(middle)
+        low, high = np.where(is_below, middle, low), np.where(is_below, high, middle)
+    return np.asarray((n_arms - 1) * low / 2)
 
 
 def _of_messages(rounds: FloatArray, n_arms: int, privacy: Privacy) -> FloatArray:

@@ -127,19 +127,20 @@ def test_the_bound_of_2025_is_never_below_that_of_2022():
 
 def test_minimax_bounds_of_two_arms_by_hand():
     # m = (T - m) e^(-epsilon m) at m = log(T / m - 1) / epsilon; the regret is m / 2.
-    half = finite_arms.pure_minimax(1e4, 2, 0.1)
+    (half,) = finite_arms.pure_minimax(np.array([1e4]), 2, 0.1)
     assert 2 * half == pytest.approx(math.log(1e4 / (2 * half) - 1) / 0.1, rel=1e-6)
     # Without a round to learn from all is lost: epsilon -> 0 gives T / 4, half of the worse of 0 and 1 against 1/2.
-    assert finite_arms.pure_minimax(100.0, 2, 1e-9) == pytest.approx(25.0, rel=1e-6)
-    assert finite_arms.gaussian_minimax(100.0, 2, 1e-9) <= 25.0
-    assert finite_arms.gaussian_minimax(1e6, 2, 0.1) == pytest.approx(math.sqrt(2 * math.log(1e6)) / 0.1 / 2, rel=0.6)
+    assert finite_arms.pure_minimax(np.array([100.0]), 2, 1e-9) == pytest.approx(25.0, rel=1e-6)
+    assert finite_arms.gaussian_minimax(np.array([100.0]), 2, 1e-9) <= 25.0
+    (root,) = finite_arms.gaussian_minimax(np.array([1e6]), 2, 0.1)
+    assert root == pytest.approx(math.sqrt(2 * math.log(1e6)) / 0.1 / 2, rel=0.6)
     assert finite_arms.minimax_bound([100], 4, UNIT, Privacy()).values == pytest.approx([1.0])  # sqrt(400) / 20
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 0.1, 1.0])
 def test_the_minimax_bound_exceeds_that_of_bretagnolle_and_huber(epsilon):
     for n_arms in (2, 5, 50):
-        rounds = 2 * n_arms / epsilon
+        rounds = np.array([2 * n_arms / epsilon])
         assert finite_arms.pure_minimax(rounds, n_arms, epsilon) > (n_arms - 1) / (16 * math.e * epsilon)
 
 
