@@ -20,7 +20,7 @@ import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-PACKAGE = re.compile(r"bandana/.*\.(py|typed|yaml|json|j2|css|md|js|csv)")
+PACKAGE = re.compile(r"bandana/.*\.(py|typed|yaml|json|j2|css|md|js|csv|awk)")
 WHEEL = re.compile(r"bandana_dp-[^/]+\.dist-info/(METADATA|RECORD|WHEEL|entry_points\.txt|top_level\.txt|licenses/LICENSE)")
 SDIST = re.compile(
     r"(LICENSE|PKG-INFO|README\.md|pyproject\.toml|setup\.cfg|MANIFEST\.in|bandana_dp\.egg-info/[A-Za-z_.-]+)"

@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 import yaml
 
+from bandana import ready
 from bandana.flows.api.result import Result
 from bandana.flows.cells.audits import check_audits
 from bandana.flows.folder.settings import DataFolder, data_root, n_workers
@@ -130,7 +131,7 @@ def read(spec: str | Path | Mapping[str, object]) -> tuple[Spec, str]:
         return parse_spec(spec, "spec", Path.cwd()), spec
     if not isinstance(spec, str | Path):
         raise SpecError(f"spec: give the place of a YAML file, a YAML text or a dict, got {type(spec).__name__}")
-    path = Path(spec)
+    path = ready.place(Path(spec))
     return load_spec(path), path.read_text(encoding="utf-8")
 
 

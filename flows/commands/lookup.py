@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from bandana import ready
 from bandana.algorithms import plugins
 from bandana.flows.annex import plugged, plugs_at
 from bandana.flows.commands.failures import failures
@@ -60,7 +61,7 @@ def list_(
         for row in rows:
             table.add_row(*row)
         show(table)
-        for lines in plugged("list").values() if is_whole else ():
+        for lines in (ready.lines, *plugged("list").values()) if is_whole else ():
             echo("", *lines())
 
 

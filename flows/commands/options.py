@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 from typer.models import OptionInfo
 
+from bandana import ready
 from bandana.flows.folder.settings import ANONYMOUS, DataFolder
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def leave_out_names(is_asked: bool) -> bool:
     return is_asked
 
 
-SpecPath = Annotated[Path, typer.Argument(help="The experiment, a YAML file.", show_default=False)]
+SpecPath = Annotated[Path, typer.Argument(callback=ready.place, help="The experiment, a YAML file.", show_default=False)]
 Data = Annotated[Path | None, typer.Option("--data", help="Data folder, or s3://BUCKET/PREFIX; default: ./bandana_data.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of a failure.")]
 AsJson = Annotated[bool, typer.Option("--json", help="One object on standard output, for machines.")]

@@ -49,12 +49,8 @@ class Resources(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     executor: Executor | None = Field(None, description="Where blocks run; None: in processes, except for small benchmarks.")
-    workers: int | None = Field(
-        None, ge=1, description="Blocks that run side by side; None: one per core, or one for `local`."
-    )
-    dask_address: str | None = Field(
-        None, description="Address of a running cluster's scheduler; None: a cluster on this machine."
-    )
+    workers: int | None = Field(None, ge=1, description="Blocks side by side; None: one per core, or one for `local`.")
+    dask_address: str | None = Field(None, description="Address of a cluster's scheduler; None: a cluster on this machine.")
     insecure: bool = Field(False, description="Whether a scheduler of another machine may be spoken to without TLS.")
 
     def check(self) -> None:

@@ -28,7 +28,6 @@ ANNEX = Annex(
         "examples/noisy_count.awk",
         "examples/opacus_step.py",
         "examples/opendp_tree.py",
-        "examples/release.py",
         "experiments/refutations",
     ),
 )

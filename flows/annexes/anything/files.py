@@ -12,6 +12,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from bandana import ready
 from bandana.audits.claims import ClaimError
 from bandana.audits.own.conformance import ProtocolError
 from bandana.flows.annexes.anything.outputs.calls import BrokenSubject
@@ -53,7 +54,7 @@ def read(reference: str, option: str = "algorithm") -> tuple[Path, str, str, ast
     file, is_named, name = reference.rpartition(":")
     if not is_named or not file or not name.isidentifier():
         raise SpecError(f"{option}: must be FILE.py:NAME, such as examples/own_bandit.py:bandit, got {reference!r}")
-    path = Path(file)
+    path = ready.place(Path(file))
     try:
         source = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

@@ -20,7 +20,6 @@ ANNEX = Annex(
         "docs/algorithm_figures.py",
         "benchmarks/default_scales.py",
         "experiments/benchmark",
-        "bandana/benchmark",  # a link to it
         "experiments/real-tables",
         "benchmarks/audit_cost.py",
     ),

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import shlex
 from dataclasses import dataclass, replace
-from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from bandana import ready
 from bandana.flows.commands import options
 from bandana.flows.commands.agreement import Work, ask
 from bandana.flows.commands.failures import failures
@@ -46,9 +46,8 @@ class Choice:
 
     @property
     def place(self) -> Path:
-        """The folder; where there is none by default, the copy that is installed with the product."""
-        is_installed = self.folder == DEFAULT and not DEFAULT.is_dir()
-        return Path(str(resources.files("bandana") / "benchmark")) if is_installed else self.folder
+        """The folder; where there is none, the one of that name that is installed with the product."""
+        return ready.place(self.folder)
 
     @property
     def command(self) -> str:

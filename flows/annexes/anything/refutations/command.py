@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from bandana import ready
 from bandana.flows.commands.failures import failures
 from bandana.flows.commands.options import FAILURE, AsJson, Data, Debug, echo, open_data
 from bandana.flows.texts.json_text import JsonObject
@@ -21,7 +22,7 @@ SEED = 38
 
 def refute(
     names: Annotated[list[str] | None, typer.Argument(help="Cases to play; all if left out.", show_default=False)] = None,
-    folder: Annotated[Path, typer.Option(help="The campaign: a folder of cases.")] = DEFAULT,
+    folder: Annotated[Path, typer.Option(callback=ready.place, help="The campaign: a folder of cases.")] = DEFAULT,
     record: Annotated[bool, typer.Option("--record", help="Write measured.json into the cases' folders too.")] = False,
     seed: Annotated[int, typer.Option(min=0, help="Root of all seeds.")] = SEED,
     as_json: AsJson = False,
