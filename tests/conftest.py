@@ -1,4 +1,4 @@
-"""What every test shares: Hypothesis without randomness, and the reference values of the accountant."""
+"""What every test shares: Hypothesis without randomness, reference values of the accountant, and the wheel."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy: small produc
 import pytest
 from hypothesis import HealthCheck, settings
 
+from benchmarks import installed
 from tests import numeric, quick
 
 gc.disable()  # while tests are collected: a million objects are searched again and again, and none of them is garbage
@@ -55,6 +56,18 @@ def pytest_runtestloop() -> None:
     """Before the first test, in each worker: what was collected stays."""
     gc.freeze()
     gc.enable()
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel of this checkout."""
+    return installed.wheel_of(tmp_path_factory.mktemp("wheel"))
+
+
+@pytest.fixture(scope="session")
+def pins(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The versions of the lock file, as constraints."""
+    return installed.pins_of(tmp_path_factory.mktemp("pins"))
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator
+import subprocess
+from collections.abc import Iterator, Mapping
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import NamedTuple
@@ -75,6 +76,38 @@ def is_as_shown(shown: str, printed: str) -> bool:
     """Whether the output is the one shown; `...` stands for anything."""
     pattern = r".*?".join(re.escape(part) for part in shown.strip().split("..."))
     return re.fullmatch(pattern, printed.strip(), re.DOTALL) is not None
+
+
+def marked_pages() -> list[Path]:
+    """The pages with a block that is marked to be run."""
+    return [path for path in pages() if any(block.mark.startswith("run") for block in blocks(path.read_text("utf-8")))]
+
+
+def types_a_page(path: Path, folder: Path, environment: Mapping[str, str], unseen: str = "") -> None:
+    """Types a page from top to bottom: writes its files, runs its marked blocks, and holds what is printed against the page.
+
+    Args:
+      path: of the page.
+      folder: where it is typed.
+      environment: variables of the commands.
+      unseen: pattern of lines that are printed and may be missing on the page.
+    """
+    for block in blocks(path.read_text(encoding="utf-8")):
+        if block.mark.startswith("file: "):
+            (folder / block.mark.removeprefix("file: ")).write_text(block.body, encoding="utf-8")
+        if not block.mark.startswith("run"):
+            continue
+        expected = int(block.mark.partition("exit ")[2] or 0)
+        commands = list(console(block.body))
+        assert commands, f"a block that is to be run shows no command:\n{block.body}"
+        for command, shown in commands:
+            done = subprocess.run(
+                ["bash", "-c", command], cwd=folder, env={**environment, "COLUMNS": "150"}, text=True,
+                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            )  # fmt: skip
+            assert done.returncode == (expected if command == commands[-1][0] else 0), f"{command}\n{done.stdout}"
+            printed = re.sub(rf"^{unseen}\n", "", done.stdout, flags=re.MULTILINE) if unseen else done.stdout
+            assert is_as_shown(shown, printed), f"{command} printed\n{printed}\nand the page shows\n{shown}"
 
 
 class Built(HTMLParser):

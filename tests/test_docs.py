@@ -12,7 +12,20 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 import yaml
-from documentation import ROOT, Built, anchors, blocks, command_lines, console, is_as_shown, links, pages, words
+from documentation import (
+    ROOT,
+    Built,
+    anchors,
+    blocks,
+    command_lines,
+    console,
+    is_as_shown,
+    links,
+    marked_pages,
+    pages,
+    types_a_page,
+    words,
+)
 from typer.main import get_command
 from typer.testing import CliRunner
 
@@ -23,13 +36,14 @@ from bandana.flows.plan.plan import cells_of
 from bandana.flows.problems.kinds import environments_of
 from bandana.flows.spec.spec import Spec, load_spec
 from benchmarks import docs as counts
+from benchmarks.installed import words_of_a_user
 
 DOCS = ROOT / "docs"
 SETTINGS = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
 BESIDE_THE_SITE = {DOCS / line[1:] for line in SETTINGS["exclude_docs"].split() if line.endswith(".md")}
 """Pages that stay in the repository: records of decisions, mutations and reproductions."""
 PUBLISHED = [path for path in DOCS.rglob("*.md") if path not in BESIDE_THE_SITE]
-MARKED = [path for path in pages() if any(block.mark.startswith("run") for block in blocks(path.read_text("utf-8")))]
+MARKED = marked_pages()
 
 
 @pytest.fixture(scope="module")
@@ -314,25 +328,7 @@ def test_what_a_page_shows_is_what_its_commands_print(path, tmp_path):
     """
     for folder in ("examples", "experiments"):
         shutil.copytree(ROOT / folder, tmp_path / folder)
-    environment = {
-        name: value for name, value in os.environ.items() if not name.startswith(("BANDANA_", "PREFECT_", "MLFLOW_"))
-    }
-    environment |= {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}", "COLUMNS": "150"}
-    for block in blocks(path.read_text(encoding="utf-8")):
-        if block.mark.startswith("file: "):
-            (tmp_path / block.mark.removeprefix("file: ")).write_text(block.body, encoding="utf-8")
-        if not block.mark.startswith("run"):
-            continue
-        expected = int(block.mark.partition("exit ")[2] or 0)
-        commands = list(console(block.body))
-        assert commands, f"a block that is to be run shows no command:\n{block.body}"
-        for command, shown in commands:
-            done = subprocess.run(
-                ["bash", "-c", command], cwd=tmp_path, env=environment, text=True, stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-            )  # fmt: skip
-            assert done.returncode == (expected if command == commands[-1][0] else 0), f"{command}\n{done.stdout}"
-            assert is_as_shown(shown, done.stdout), f"{command} printed\n{done.stdout}\nand the page shows\n{shown}"
+    types_a_page(path, tmp_path, words_of_a_user(Path(sys.executable)))
 
 
 def test_marks_are_understood():

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from bandana import ready
 from bandana.flows.annex import NAMES, plugged
 from benchmarks import without
 from benchmarks.house import House, counts, nodes_of, tree_of
@@ -294,9 +295,24 @@ def test_the_product_has_one_import_name():
     assert len(found) > 300
     assert {path: names for path, tree in found if (names := bare(tree))} == {}
     links = {path.name: path.resolve() for path in (ROOT / "bandana").iterdir() if path.is_symlink()}
-    data = {"benchmark": ROOT / "experiments" / "benchmark"} if "leaderboard" in NAMES else {}
+    data = {name: ROOT / name for name in ready.FOLDERS}
     assert links == {floor: ROOT / floor for floor in FLOORS} | data
-    assert not [path for place in data.values() for path in place.rglob("*.py")], "data, and no second name of a package"
+    assert not [path for place in data.values() for path in place.rglob("__init__.py")], "files of a user, no packages"
+    assert {path: names for path, tree in found if (names := reaching_into(tree, data))} == {}
+
+
+def reaching_into(tree, names):
+    """Imports of the folders below `bandana` that are installed to be read by commands, and never imported."""
+    nodes = [node for node in nodes_of(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
+    words = {f"{getattr(node, 'module', None) or ''}.{alias.name}".strip(".") for node in nodes for alias in node.names}
+    return sorted(word for word in words for name in names if f"{word}.".startswith(f"bandana.{name}."))
+
+
+def test_reaching_into_files_of_a_user_is_noticed():
+    lines = "import bandana.examples.own_bandit", "from bandana import experiments", "from bandana.examples import release"
+    for line in lines:
+        assert reaching_into(ast.parse(line), ready.FOLDERS)
+    assert not reaching_into(ast.parse("from bandana import audits, ready"), ready.FOLDERS)
 
 
 @pytest.mark.parametrize("name", ["flows", "audits.audit", "algorithms"])

@@ -4,12 +4,9 @@ In `make test` modules of other extras are refused; at night the wheel is built 
 """
 
 import ast
-import os
 import shutil
-import subprocess
 import sys
 import tomllib
-import venv
 
 import pytest
 from documentation import ROOT
@@ -17,6 +14,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from bandana import layers
+from benchmarks.installed import PYTHONS, bytes_of, environment, install, packages_of, python_of, run
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 MODULE_OF = {"scikit-learn": "sklearn", "pyyaml": "yaml", "psycopg2-binary": "psycopg2", "mkdocs-material": "mkdocs"}
@@ -54,12 +52,6 @@ def imported_modules():
                 elif isinstance(node, ast.ImportFrom) and node.module:
                     names.add(node.module.partition(".")[0])
     return names - set(sys.stdlib_module_names) - {"bandana"}
-
-
-def run(*command, cwd=ROOT, check=False, **environment):
-    variables = {**os.environ, "COLUMNS": "200", **environment}
-    words = [*map(str, command)]
-    return subprocess.run(words, cwd=cwd, capture_output=True, text=True, timeout=900, env=variables, check=check)
 
 
 def only(layer, *arguments, **environment):
@@ -170,48 +162,27 @@ TESTS = {
     "secure": ("privacy_core/test_secure_noise.py",),
 }  # fmt: skip
 """Extras -> the tests that run in an environment of the wheel with these, and of pytest."""
-NOT_OURS = ("pip", "setuptools", "pkg_resources", "_distutils_hack")
 MOST_BYTES = 550_000_000
-
-
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory):
-    """The wheel of the product, built from a copy: the folders of the product are links."""
-    source = tmp_path_factory.mktemp("source")
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy(ROOT / name, source)
-    shutil.copytree(ROOT / "bandana", source / "bandana", ignore=shutil.ignore_patterns("__pycache__"))
-    built = run(sys.executable, "-m", "pip", "wheel", "--no-deps", "-w", source / "dist", source)
-    assert built.returncode == 0, built.stderr
-    return next((source / "dist").glob("*.whl"))
-
-
-@pytest.fixture(scope="module")
-def pins(tmp_path_factory):
-    """The versions of the lock file, as constraints."""
-    lines = (ROOT / "requirements.lock").read_text().splitlines()
-    place = tmp_path_factory.mktemp("pins") / "constraints.txt"
-    place.write_text("\n".join(line.split()[0] for line in lines if "==" in line and line[0] != "#"))
-    return place
 
 
 @pytest.mark.timeout(3600)  # it downloads and installs
 @pytest.mark.nightly
-@pytest.mark.parametrize("extras", TESTS)
-def test_the_wheel_with_an_extra_passes_the_tests_of_its_layer(extras, wheel, pins, tmp_path):
-    venv.create(tmp_path / "venv", with_pip=True)
-    python, work = tmp_path / "venv" / "bin" / "python", tmp_path / "work"
-    done = run(python, "-m", "pip", "install", "-q", "-c", pins, f"{wheel}[{extras}]" if extras else wheel, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+@pytest.mark.parametrize(
+    ("extras", "interpreter"),
+    [*((extras, None) for extras in TESTS), *(("", name) for name in PYTHONS), *(("report", name) for name in PYTHONS)],
+)
+def test_the_wheel_with_an_extra_passes_the_tests_of_its_layer(extras, interpreter, wheel, pins, tmp_path):
+    place = python_of(interpreter) if interpreter else sys.executable
+    if place is None:
+        pytest.skip(f"no {interpreter} on this machine")
+    python, work = environment(tmp_path / "venv", place), tmp_path / "work"
+    install(python, f"{wheel}[{extras}]" if extras else wheel, pins=pins)
     if not extras:
-        lying = [*next((tmp_path / "venv" / "lib").glob("*/site-packages")).iterdir()]
-        ours = [path for path in lying if not path.name.startswith(NOT_OURS)]
-        sizes = [file.lstat().st_size for path in ours for file in (path, *path.rglob("*")) if file.is_file()]
-        assert sum(sizes) < MOST_BYTES
+        lying = packages_of(python)
+        assert bytes_of(lying) < MOST_BYTES
         assert not {"torch", "prefect", "mlflow", "pandas", "pyarrow", "opendp"} & {path.name for path in lying}
-    tools = "pytest", "pytest-timeout", "pytest-xdist"
-    run(python, "-m", "pip", "install", "-q", "-c", pins, *tools, cwd=tmp_path, check=True)
-    for name in ("tests", "examples", "docs", "experiments"):  # and none of the product's folders
+    install(python, "pytest", "pytest-timeout", "pytest-xdist", pins=pins)
+    for name in ("tests", "benchmarks", "examples", "docs", "experiments"):  # and none of the product's folders
         shutil.copytree(ROOT / name, work / name, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "pyproject.toml", work)
     chosen = [f"tests/{name}" for name in TESTS[extras]]

@@ -111,7 +111,7 @@ def release(name: str, price: Priced, value: object, draw: Callable[[], T]) -> T
     return draw() if _tape is None else _tape.call(name, price, value, draw)
 
 
-def priced(price: Priced | Callable[P, Priced]) -> Callable[[Callable[P, T]], Callable[P, T]]:
+def priced(price: Priced | Callable[..., Priced]) -> Callable[[Callable[P, T]], Callable[P, T]]:
     """Prices each call of a foreign primitive, a function whose first argument is the exact value.
 
     Args:

@@ -206,22 +206,19 @@ from importlib.abc import MetaPathFinder
 class Nothing(MetaPathFinder):
     def find_spec(self, name, path=None, target=None):
         top = name.partition(".")[0]
-        if top not in {"numpy", "scipy", "bandana"} | sys.stdlib_module_names and not top.startswith("_"):
+        if top not in {"numpy", "scipy"} | sys.stdlib_module_names and not top.startswith("_"):
             raise ImportError(f"{top} is not installed")
 
 sys.meta_path.insert(0, Nothing())
-sys.path[:] = [place for place in sys.path if place != sys.argv[1]]
-del sys.argv[:2]
+del sys.argv[:1]
 runpy.run_path(sys.argv[0], run_name="__main__")
 """
 
 
 def _alone(folder, *arguments):
-    """Runs the verifier of a bundle where nothing but NumPy and SciPy is installed."""
-    script = folder / "bandana-verify.py"
-    root = str(Path(bandana.__file__).parents[1])
-    words = [sys.executable, "-I", "-c", ALONE, "-", root, str(script), *map(str, arguments)]
-    return subprocess.run([*words[:4], *words[5:]], capture_output=True, text=True, check=False, cwd=folder)
+    """Runs the verifier of a bundle where nothing but NumPy and SciPy is installed; its own modules come first."""
+    words = [sys.executable, "-I", "-c", ALONE, str(folder / "bandana-verify.py"), *map(str, arguments)]
+    return subprocess.run(words, capture_output=True, text=True, check=False, cwd=folder)
 
 
 def test_the_verifier_in_the_bundle_finds_the_same_with_numpy_and_scipy_alone(file, tmp_path, suite):
