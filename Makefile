@@ -55,9 +55,10 @@ docs: $(STAMP)
 	@echo "open site/index.html, or serve it: $(BIN)/python -m mkdocs serve"
 
 # Wheel, sdist, bill of materials and lock file of the commit into dist/, built twice and compared; the upload is yours.
-release: $(STAMP)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[release]"
-	$(BIN)/python deploy/release.py dist
+release:
+	$(PYTHON) -m venv .venv-release
+	.venv-release/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r deploy/release.lock
+	.venv-release/bin/python deploy/release.py dist
 
 $(STAMP): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

@@ -2,8 +2,8 @@
 
     make release        # or: python deploy/release.py [FOLDER]
 
-Files are built from the commit, by the versions of the lock file, twice; both builds must be equal byte for byte. Another
-person gets the same files from the same commit and Python 3.11.
+Files are built from the commit, by the tools of `deploy/release.lock`, which pins each by its hash, twice; both builds must be
+equal byte for byte. Another person gets the same files from the same commit and Python 3.11.
 """
 
 import gzip
@@ -51,10 +51,10 @@ def repack(archive: Path, epoch: int) -> None:
     archive.write_bytes(gzip.compress(packed.getvalue(), 9, mtime=0))
 
 
-def build(source: Path, place: Path, epoch: int, pins: Path) -> list[Path]:
+def build(source: Path, place: Path, epoch: int) -> list[Path]:
     """Builds the sdist from a checkout without its history, and the wheel from the sdist."""
-    environment = {**os.environ, "SOURCE_DATE_EPOCH": str(epoch), "PIP_CONSTRAINT": str(pins), "PYTHONHASHSEED": "0"}
-    run = [sys.executable, "-m", "build", "--outdir", str(place)]
+    environment = {**os.environ, "SOURCE_DATE_EPOCH": str(epoch), "PYTHONHASHSEED": "0"}
+    run = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(place)]
     subprocess.run([*run, "--sdist", str(source)], env=environment, check=True, stdout=subprocess.DEVNULL)
     sdist = next(place.glob("*.tar.gz"))
     repack(sdist, epoch)
@@ -74,15 +74,11 @@ def release(place: Path, source: Path, epoch: int) -> list[Path]:
     lock = source / "requirements.lock"
     place.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
-        pins = Path(folder) / "pins.txt"
-        pins.write_text(
-            "\n".join(line.split()[0] for line in lock.read_text().splitlines() if "==" in line and line[0] != "#")
-        )
         builds = []
         for name in ("one", "two"):
             copy = Path(folder) / name / "source"
             shutil.copytree(source, copy)  # links become folders, and nothing of the first build is left
-            builds.append(build(copy, Path(folder) / name / "dist", epoch, pins))
+            builds.append(build(copy, Path(folder) / name / "dist", epoch))
         for first, second in zip(*builds, strict=True):
             if first.read_bytes() != second.read_bytes():
                 raise SystemExit(f"error: two builds of {first.name} differ")

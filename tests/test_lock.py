@@ -1,4 +1,4 @@
-"""The lock file: every package once, exactly, with hashes, in the versions of the constraints, and naming no host."""
+"""The lock files: every package once, exactly, with hashes, in the versions of the constraints, and naming no host."""
 
 import re
 import tomllib
@@ -12,8 +12,8 @@ _ENTRY = re.compile(
 )
 
 
-def _locked():
-    text = (ROOT / "requirements.lock").read_text()
+def _locked(place="requirements.lock"):
+    text = (ROOT / place).read_text()
     body = "".join(line for line in text.splitlines(keepends=True) if not line.startswith("#"))
     found = list(_ENTRY.finditer(body))
     assert "".join(entry.group() for entry in found) == body  # nothing else stands there, so no address of a server either
@@ -46,6 +46,16 @@ def test_the_lock_holds_what_bandana_and_its_tests_ask_for():
         one = Requirement(line)
         if canonicalize_name(one.name) != project["name"]:
             assert one.specifier.contains(locked[canonicalize_name(one.name)], prereleases=True), line
+
+
+def test_the_tools_of_a_release_have_a_lock_of_their_own():
+    tools = _locked("deploy/release.lock")
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
+    for line in extras["release"]:
+        one = Requirement(line)
+        assert one.specifier.contains(tools[canonicalize_name(one.name)]), line
+    assert tools["setuptools"] == _locked()["setuptools"]
+    assert "-r deploy/release.lock" in (ROOT / "Makefile").read_text("utf-8")
 
 
 def test_every_install_line_of_the_documentation_is_pinned():

@@ -13,6 +13,8 @@ import tarfile
 import pytest
 from documentation import ROOT
 
+from benchmarks.installed import environment, install
+
 _spec = importlib.util.spec_from_file_location("release", ROOT / "deploy" / "release.py")
 release = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(release)
@@ -47,7 +49,8 @@ def test_an_archive_depends_on_its_files_alone(tmp_path):
     [
         ("bandana/flows/cli.py", False),
         ("bandana/py.typed", False),
-        ("bandana/benchmark/arms-five.yaml", False),
+        ("bandana/experiments/benchmark/arms-five.yaml", False),
+        ("bandana/examples/noisy_count.awk", False),
         ("bandana/flows/tracking/charts.js", False),
         ("bandana_dp-1.0.0.dist-info/licenses/LICENSE", False),
         ("tests/test_release.py", True),
@@ -64,14 +67,14 @@ def test_a_planted_file_that_is_not_of_the_package_is_seen(name, is_stranger):
 @pytest.mark.nightly
 def test_a_release_is_reproducible_whole_and_installs_from_its_sdist(tmp_path):
     """In `make test`: repacking and the list of what belongs, above."""
-    pytest.importorskip("build", reason="make release installs the extra `release`")
-    pytest.importorskip("cyclonedx_py", reason="make release installs the extra `release`")
-    command = [sys.executable, ROOT / "deploy" / "release.py", tmp_path / "dist"]
+    python = environment(tmp_path / "tools")
+    install(python, "--no-deps", "--require-hashes", "-r", ROOT / "deploy" / "release.lock")
+    command = [python, ROOT / "deploy" / "release.py", tmp_path / "dist"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=900, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     wheel, sdist = next((tmp_path / "dist").glob("*.whl")), next((tmp_path / "dist").glob("*.tar.gz"))
     names = release.names_of(wheel)
-    assert {"bandana/py.typed", "bandana/benchmark/version.json", "bandana/flows/demo.yaml"} <= set(names)
+    assert {"bandana/py.typed", "bandana/experiments/benchmark/version.json", "bandana/flows/demo.yaml"} <= set(names)
     assert {name for name in names if name.startswith("bandana/")} == {
         name for name in release.names_of(sdist) if name.startswith("bandana/")
     }
