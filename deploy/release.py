@@ -2,8 +2,8 @@
 
     make release        # or: python deploy/release.py [FOLDER]
 
-Files are built from the commit, by the tools of `deploy/release.lock`, which pins each by its hash, twice; both builds must be
-equal byte for byte. Another person gets the same files from the same commit and Python 3.11.
+Files are built twice from the commit, by tools of `deploy/release.lock`, which pins each by its hash. Both builds must be
+equal byte for byte, and another person gets the same files from the same commit and Python 3.11.
 """
 
 import gzip

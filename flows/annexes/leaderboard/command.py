@@ -90,7 +90,7 @@ def leaderboard(choice: Choice, running: Running, output: Output) -> None:
         from bandana.flows.own.data import pinned
 
         resources = resources_of(running.executor or "processes", running.workers, running.dask_address)
-        benchmark = read(choice.place, choice.rows, choice.only, is_quick=choice.quick)
+        benchmark = read(choice.place, choice.rows and ready.place(choice.rows), choice.only, is_quick=choice.quick)
         place = options.open_data(output.data)
         problems = tuple(replace(each, spec=pinned(each.spec, place.root)) for each in benchmark.problems)
         benchmark = replace(benchmark, problems=problems)
