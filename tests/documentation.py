@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import NamedTuple
@@ -83,14 +83,16 @@ def marked_pages() -> list[Path]:
     return [path for path in pages() if any(block.mark.startswith("run") for block in blocks(path.read_text("utf-8")))]
 
 
-def types_a_page(path: Path, folder: Path, environment: Mapping[str, str], unseen: str = "") -> None:
+def types_a_page(
+    path: Path, folder: Path, environment: Mapping[str, str], read: Callable[[str], str] = lambda printed: printed
+) -> None:
     """Types a page from top to bottom: writes its files, runs its marked blocks, and holds what is printed against the page.
 
     Args:
       path: of the page.
       folder: where it is typed.
       environment: variables of the commands.
-      unseen: pattern of lines that are printed and may be missing on the page.
+      read: what of printed text is compared with the page.
     """
     for block in blocks(path.read_text(encoding="utf-8")):
         if block.mark.startswith("file: "):
@@ -106,7 +108,7 @@ def types_a_page(path: Path, folder: Path, environment: Mapping[str, str], unsee
                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
             )  # fmt: skip
             assert done.returncode == (expected if command == commands[-1][0] else 0), f"{command}\n{done.stdout}"
-            printed = re.sub(rf"^{unseen}\n", "", done.stdout, flags=re.MULTILINE) if unseen else done.stdout
+            printed = read(done.stdout)
             assert is_as_shown(shown, printed), f"{command} printed\n{printed}\nand the page shows\n{shown}"
 
 
