@@ -1,7 +1,11 @@
-"""Ready specs, the benchmark, cases and examples, installed with the product: what pages name works in an empty folder."""
+"""Ready specs, the benchmark, cases and examples, installed with the product: what pages name works in an empty folder.
+
+`python -m bandana.ready` copies them into the current folder, to read and to change.
+"""
 
 from __future__ import annotations
 
+import shutil
 import sys
 from functools import cache
 from pathlib import Path
@@ -44,3 +48,15 @@ def specs() -> list[str]:
 def lines() -> list[str]:
     """What `bandana list` says of them."""
     return ["Ready specs, for `bandana check NAME` and `bandana run NAME`:", ", ".join(specs())]
+
+
+def copy(target: Path) -> list[str]:
+    """Copies both folders into a folder, and says in a line each what was done; one that is there already stays as it is."""
+    done = {name: (target / name).exists() for name in FOLDERS}
+    for name in [name for name, is_there in done.items() if not is_there]:
+        shutil.copytree(ROOT / name, target / name, ignore=shutil.ignore_patterns("__pycache__"))
+    return [f"{name}: {'is there, and stays as it is' if is_there else 'copied'}" for name, is_there in done.items()]
+
+
+if __name__ == "__main__":
+    print(*copy(Path.cwd()), sep="\n")

@@ -14,6 +14,8 @@ ROOT = Path(__file__).parents[1]
 _FENCE = re.compile(
     r"^(?:<!-- (?P<mark>[^>]*) -->\n)?```(?P<language>\w*)[^\n]*\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL
 )
+_PROGRESS = re.compile(r"^\S+: \w+: \d+ of \d+ done \(\d+ %\).* so far.*\n", re.MULTILINE)
+"""Lines that commands write to standard error where a step takes long, as on a slow machine."""
 _LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)[^)]*\)")
 
 
@@ -108,7 +110,7 @@ def types_a_page(
                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
             )  # fmt: skip
             assert done.returncode == (expected if command == commands[-1][0] else 0), f"{command}\n{done.stdout}"
-            printed = read(done.stdout)
+            printed = read(done.stdout if "so far" in shown else _PROGRESS.sub("", done.stdout))
             assert is_as_shown(shown, printed), f"{command} printed\n{printed}\nand the page shows\n{shown}"
 
 

@@ -71,6 +71,16 @@ def test_a_ready_spec_has_a_name_in_every_folder_and_a_file_of_the_user_comes_fi
     assert ready.place(Path("smoke.yaml")) == Path("smoke.yaml")
 
 
+def test_ready_files_are_copied_once_and_nothing_of_the_user_is_touched(tmp_path):
+    (tmp_path / "examples").mkdir()
+    (tmp_path / "examples" / "mine.py").write_text("mine")
+    assert ready.copy(tmp_path) == ["experiments: copied", "examples: is there, and stays as it is"]
+    assert [path.name for path in (tmp_path / "examples").iterdir()] == ["mine.py"]
+    copied, every = ({path.relative_to(root) for path in root.glob("experiments/**/*.yaml")} for root in (tmp_path, ROOT))
+    assert copied == every
+    assert ready.copy(tmp_path)[0] == "experiments: is there, and stays as it is"
+
+
 def test_every_ready_spec_is_listed():
     assert ready.specs() == sorted(path.stem for path in (ROOT / "experiments").glob("*.yaml"))
     assert {"smoke", "nightly"} <= set(ready.specs())
