@@ -12,14 +12,21 @@ cost nothing more. The records of another step pay by themselves: disjoint spans
 chosen adaptively, where x_t depends on earlier rows, because C is lower triangular: given the rows before, row t has a
 Gaussian law whose means under the two data sets differ by C[t, s] (v - v'), so the privacy losses add up to that of the
 vector (Denisov et al. 2022, Theorem 2.1; with GDP, mu^2 adds over t). A record must lie in one step only.
+
+Secure noise puts each row on a grid of step g. Rows are computed in fixed point, floor by floor, so that those of two data
+sets differ by C'[t, s] (v - v') + e_t: C' has the columns of C up to 1e-8, and |e_t| is below 2^-20 g a coordinate, whatever
+the data are. Rounding adds at most g a coordinate. By Minkowski the whole sequence moves by at most D (1 + 1e-8) + (1 +
+2^-20) g sqrt(n d) over n rows of d coordinates: `SecureNoise.spread` takes g smaller by sqrt n, and its factor on the noise
+pays for all rows as it does for one release. Whole numbers meet discrete Gaussian noise row by row: mu is exact too.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
-from typing import NamedTuple
+from functools import cached_property, partial
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg.blas import daxpy, dgemv, dger
@@ -33,6 +40,9 @@ from bandana.privacy_core.ledger import Carried, Ledger, Span
 from bandana.privacy_core.noise.matrices import PackedGaussian
 from bandana.privacy_core.noise.mechanisms import Gaussian, Mechanism
 from bandana.privacy_core.sums import RunningSum, count
+
+_BITS = 96
+"""Binary places of fixed point: of weights, and of values in units of the noise."""
 
 
 class Rows(NamedTuple):
@@ -53,6 +63,8 @@ class Rows(NamedTuple):
     """The same of what was released."""
     total: FloatArray
     """(n_reps, n_free) the noisy running sum; buffered only."""
+    fixed: list[Any]
+    """The encoder's memory once more, not scaled, as whole numbers [row][replicate][entry]; empty without secure noise."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +119,7 @@ class FactorizedSum(RunningSum[Rows]):
         n_rows = self.n_steps if isinstance(factors, DenseFactorization) else len(factors.theta)
         counts = np.zeros(n_reps, dtype=np.int64)
         encoder, decoder = np.zeros((2, n_rows, n_reps, n_free))
-        return Rows(counts, counts.copy(), encoder, decoder, np.zeros((n_reps, n_free)))
+        return Rows(counts, counts.copy(), encoder, decoder, np.zeros((n_reps, n_free)), [])
 
     def push(self, memory: Rows, value: FloatArray, records: Span, ledger: Ledger, reps: IntArray | None) -> FloatArray:
         """Takes in one step, releases its row, and answers the noisy running sum decoded from all rows."""
@@ -120,10 +132,14 @@ class FactorizedSum(RunningSum[Rows]):
             raise ValueError(f"the sum was built for {self.n_steps} steps, this is step {last + 1}; use DoublingSum")
         begins = now == 0 or not is_lockstep
         start = np.where(step == 0, records.start, memory.start[rows]) if begins else memory.start[rows]
-        carried = Carried(self.label, start, self.factorization)
+        fixed: list[Any] = []
 
         def release(row: FloatArray) -> FloatArray:
-            return ledger.release(self._row_mechanism, row, records=records, reps=reps, carried=carried)
+            rest = partial(self._rest, row, memory, value, step, rows, fixed)
+            carried = Carried(self.label, start, self.factorization, rest)
+            noisy = ledger.release(self._row_mechanism, row, records=records, reps=reps, carried=carried)
+            memory.fixed[:] = fixed
+            return noisy
 
         factors, whitened = self.factorization, self.mechanism.whiten(value)
         if isinstance(factors, DenseFactorization):
@@ -144,6 +160,27 @@ class FactorizedSum(RunningSum[Rows]):
             memory.start[rows] = start
         count(memory.n_steps, reps)
         return self.mechanism.color(answer, value.shape)
+
+    def _rest(
+        self, row: FloatArray, memory: Rows, value: FloatArray, step: IntArray, rows: slice | IntArray, after: list[Any]
+    ) -> FloatArray:
+        """What the row lost in floating point; `after` becomes the memory of fixed point after the step, see the module."""
+        factors, scale = self.factorization, self._row_mechanism.scale
+        if not (np.abs(row) < 2.0**_BITS * scale).all():
+            return np.zeros_like(row)  # the source refuses a row that no grid holds
+        bits = _BITS - math.frexp(scale)[1]
+        past = np.array(memory.fixed or np.zeros(memory.encoder.shape, dtype=np.int64).tolist(), dtype=object)
+        entering = _whole(self.mechanism.whiten(value), bits)
+        exact: Any
+        if isinstance(factors, DenseFactorization):
+            past[step, np.arange(len(memory.n_steps))[rows]] = entering
+            exact = _row_product(_whole(factors.encoder), past, step, rows)
+        else:
+            entering = entering * _whole(1 / factors.column_norms[step][:, None]) >> _BITS
+            exact = (entering << _BITS) + np.einsum("b,brn->rn", _whole(np.array(factors.omega)), past[:, rows])
+            past[:, rows] = (_whole(np.array(factors.theta))[:, None, None] * past[:, rows] >> _BITS) + entering
+        after[:] = past.tolist()
+        return np.asarray(np.ldexp(((exact >> _BITS) - _whole(row, bits)).astype(float), -bits))
 
     def noise_variance(self, step: int) -> float:
         """Squared norm of a row of B."""
@@ -200,3 +237,8 @@ def _row_product(matrix: FloatArray, history: FloatArray, step: IntArray, rows: 
     if len(step) and (step == step[0]).all():
         return np.asarray((matrix[t - 1, :t] @ past.reshape(t, -1)).reshape(past.shape[1:]))
     return np.asarray(np.einsum("rs,srn->rn", matrix[step, :t], past))
+
+
+def _whole(value: FloatArray, bits: int = _BITS) -> Any:
+    """floor(value 2^bits), as Python's integers."""
+    return np.frompyfunc(lambda x: math.floor(math.ldexp(x, bits)), 1, 1)(value)

@@ -14,6 +14,7 @@ are fixed beforehand, or if a budget refuses everything beyond it (a filter).
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, Required, TypedDict
 
@@ -32,7 +33,7 @@ from bandana.privacy_core.accounting.users import worst_user
 from bandana.privacy_core.arrays import FloatArray, IntArray
 from bandana.privacy_core.checks import at_least
 from bandana.privacy_core.noise.mechanisms import Mechanism
-from bandana.privacy_core.noise.sources import ContinuousNoise, NoiseSource
+from bandana.privacy_core.noise.sources import ContinuousNoise, NoiseSource, SecureNoise
 
 
 class Span(NamedTuple):
@@ -56,6 +57,8 @@ class Carried(NamedTuple):
     """(n_rows,) first record of the sequence; the carried ones are those from here to the row's own."""
     columns: Factorization | None = None
     """Factorization that encodes the rows: with it the accountant knows how much several records of one user overlap."""
+    rest: Callable[[], FloatArray] | None = None
+    """Computes what the value lost in floating point, for a source that puts it on a grid."""
 
 
 class Reads(TypedDict, total=False):
@@ -218,16 +221,12 @@ class LiveLedger:
                 )
             kind = self._kind_of(mechanism)
             follows = self._follows(kind, carried, shared)
-            if not isinstance(self.noise, ContinuousNoise):
-                raise ValueError(
-                    f"a sequence of carried rows needs a continuous noise source, got {self.noise.name}: a grid rounds "
-                    "every row, and the roundings would add up; use TreeSum with it"
-                )
             if not follows:
                 self._check_carried(kind, carried, records, reps)
         start, stop = records if shared is None else shared
         reached = self._afford(event, start, stop, reps)
-        output = mechanism.draw(self.noise, value)
+        noise, exact = (self.noise, value) if carried is None else self._for_row(event, value, carried)
+        output = mechanism.draw(noise, exact)
         # Nothing is written down before the mechanism has taken the value: what it refuses was not released.
         self.relation = self.relation or mechanism.relation
         self._write(event, start, stop, reps, reached, carried)
@@ -236,8 +235,19 @@ class LiveLedger:
         elif carried is not None:
             self._enter(kind, carried, records, reps)
         if self.keeps_transcript:
-            self.transcript.append(Release(mechanism, records, reps, value.copy(), output.copy(), carried))
+            kept = carried and carried._replace(rest=None)  # which holds on to the exact state
+            self.transcript.append(Release(mechanism, records, reps, value.copy(), output.copy(), kept))
         return output
+
+    def _for_row(self, event: Event, value: FloatArray, carried: Carried) -> tuple[NoiseSource, FloatArray]:
+        """The source for a row of a sequence, and the row as that source needs it."""
+        if isinstance(self.noise, ContinuousNoise) or isinstance(event, NonPrivateEvent):
+            return self.noise, value
+        if not isinstance(self.noise, SecureNoise) or carried.rest is None or carried.columns is None:
+            raise ValueError(
+                f"rows of a sequence on a grid ({self.noise.name}) must tell columns and rest, as FactorizedSum does"
+            )
+        return self.noise.spread(carried.columns.n_steps), value + carried.rest()
 
     def _check_relation(self, mechanism: Mechanism) -> None:
         relation = mechanism.relation
@@ -418,15 +428,12 @@ class LiveLedger:
             charges = (one for one in self._book.paid_in(each) if before is None or one.stop <= before)
             if events := worst_user(charges, users):
                 books.append(events)
+        families = ((GaussianEvent, "rho"), (ConcentratedEvent, "rho"), (PureEvent, "epsilon"))
         costs = [
-            (
-                sum(event.rho for event in book if isinstance(event, GaussianEvent)),
-                sum(event.rho for event in book if isinstance(event, ConcentratedEvent)),
-                sum(event.epsilon for event in book if isinstance(event, PureEvent)),
-            )
+            tuple(sum(getattr(event, cost) for event in book if isinstance(event, family)) for family, cost in families)
             for book in books
         ]
-        kept: dict[tuple[float, float, float], Counter[Event]] = {}
+        kept: dict[tuple[float, ...], Counter[Event]] = {}
         for cost, book in sorted(zip(costs, books, strict=True), key=lambda pair: pair[0], reverse=True):
             if not any(all(a >= b for a, b in zip(other, cost, strict=True)) for other in kept):
                 kept[cost] = book

@@ -76,13 +76,8 @@ class TreeSum(RunningSum[Nodes]):
         """The memory before the first step: an empty tree."""
         levels = (self.structure.n_nodes, n_reps)
         estimate = np.zeros((*levels, *shape) if self.honaker else (0, n_reps, *shape))
-        return Nodes(
-            np.zeros(n_reps, dtype=np.int64),
-            np.zeros((*levels, *shape)),
-            np.zeros(levels, dtype=np.int64),
-            estimate,
-            np.zeros((*levels, *shape)),
-        )
+        exact, answer = np.zeros((2, *levels, *shape))
+        return Nodes(np.zeros(n_reps, dtype=np.int64), exact, np.zeros(levels, dtype=np.int64), estimate, answer)
 
     def push(self, memory: Nodes, value: FloatArray, records: Span, ledger: Ledger, reps: IntArray | None) -> FloatArray:
         """Takes in one step, releases its node (with `honaker`, all that it completes), and answers the running sum."""

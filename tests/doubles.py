@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from bandana.privacy_core import ContinuousNoise, LiveLedger, Span
+from bandana.privacy_core import ContinuousNoise, LiveLedger, SecureNoise, Span
 
 Shape = int | tuple[int, ...]
 
@@ -51,6 +51,24 @@ class OwnNoise(ContinuousNoise):
 
     def discrete_gaussian(self, scale: float, shape: Shape) -> NDArray[np.int64]:
         return np.rint(scale * self.normal(shape)).astype(np.int64)
+
+
+class GridOnly(SecureNoise):
+    """Adds nothing; keeps the whole numbers, the unit they count, and the scale of the noise that would have met them."""
+
+    def __init__(self) -> None:
+        self.whole: list[NDArray[np.int64]] = []
+        self.scales: list[float] = []
+        self.units: list[float] = []
+
+    def discrete_gaussian(self, scale: float, shape: Shape) -> NDArray[np.int64]:
+        self.scales.append(scale)
+        return np.zeros(shape, dtype=np.int64)
+
+    def _on_grid(self, value, scale, step):  # type: ignore[no-untyped-def]
+        self.units.append(scale * step)
+        self.whole.append(super()._on_grid(value, scale, step).copy())
+        return self.whole[-1].copy()
 
 
 class OwnNoiseLedger(LiveLedger):

@@ -53,6 +53,7 @@ from bandana.privacy_core import (
     Relation,
     RenyiDP,
     ReproducibleNoise,
+    SecureNoise,
 )
 
 UNIT = Interval(0.0, 1.0)
@@ -130,6 +131,16 @@ def _play(algorithm, table, seed=1):
 def _book(claim):
     """What the ledger of a searched case is held against: a book of Laplace releases composes to no exact mu."""
     return None if isinstance(claim.stated, PureDP) else claim.gaussian
+
+
+@each_scheme
+def test_secure_noise_plays_every_entry_within_its_claim(case):
+    """The claim is the budget, but for bits of a shuffler, which no budget counts: none is refused, and all pay."""
+    trial = _audited(case, 24)
+    budget = None if case.entry.privacy_model == "shuffle" else trial.claim.stated
+    ledger = LiveLedger(1, SecureNoise(), budget=budget)
+    run(trial.algorithm, trial.table, ledger, coins=Coins(np.random.SeedSequence(1), 1))
+    assert ledger.worst_record()
 
 
 @pytest.mark.parametrize("entry", [pytest.param(entry, id=entry.label) for entry in CATALOG])

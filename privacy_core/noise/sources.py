@@ -6,6 +6,7 @@ value and the scale of its noise to the source and gets the noisy value back, so
 
 from __future__ import annotations
 
+import copy
 import math
 import secrets
 from abc import ABC, abstractmethod
@@ -169,9 +170,7 @@ class NoNoise(ContinuousNoise):
         """Zeros."""
         return np.zeros(shape)
 
-    def laplace(self, shape: Shape) -> FloatArray:
-        """Zeros."""
-        return np.zeros(shape)
+    laplace = normal
 
     def standard(self, shape: Shape, kind: str) -> FloatArray:
         """Zeros."""
@@ -196,9 +195,10 @@ class SecureNoise:
 
         g = 2^-13 min(1, 1/m) / sqrt(d)   (Gaussian)      g = 2^-13 min(1, 1/m) / d   (Laplace)
 
-    the sensitivity grows by a factor of at most 1 + 2^-13 min(1, m). Discrete Gaussian noise of scale s >= 2^13 on
-    vectors of whole numbers at distance D is mu-GDP with mu = (1 + 2.6 / s) D / s (`docs/privacy.md` has the proof). Noise
-    is drawn larger by these factors, at most 1.00044, so that a release costs exactly what its mechanism promises.
+    the sensitivity grows by a factor of at most 1 + 2^-13 min(1, m). The rows of a factorized sum over n steps are
+    one value of n d coordinates (`spread`). Discrete Gaussian noise of scale s >= 2^13 on vectors of whole numbers at
+    distance D is mu-GDP with mu = (1 + 2.6 / s) D / s (`docs/privacy.md` has the proof). Noise is drawn larger by these
+    factors, at most 1.00044, so that a release costs exactly what its mechanism promises.
 
     A selection by Gumbel or exponential noise is opendp's, which compares numbers of unlimited precision: there is no grid.
     A noisy maximum and AboveThreshold compare values on grids: rounding moves a difference of two values by at most two
@@ -223,6 +223,19 @@ class SecureNoise:
     # Factors on the noise that pay for lattice and rounding; k solves lattice / k + lattice x rounding = 1.
     _WIDER_GAUSSIAN = _LATTICE / (1 - _LATTICE * _STEP * _ROUNDING) * (1 + 1e-12)
     _WIDER_LAPLACE = 1 / (1 - _STEP * _ROUNDING) * (1 + 1e-12)
+    _n_rows = 1
+
+    def spread(self, n_rows: int) -> SecureNoise:
+        """The same source for records that each of up to `n_rows` Gaussian releases reads; all of them round.
+
+        Raises:
+          ValueError: more than 2^27 rows, whose column norms in floating point are not known to 1e-8.
+        """
+        if n_rows > 2**27:
+            raise ValueError(f"n_steps: {n_rows} are more than the 2^27 that secure noise takes; make longer batches")
+        source = copy.copy(self)
+        source._n_rows = n_rows
+        return source
 
     def add_gaussian(self, value: FloatArray, scale: Scale, noise_multiplier: float) -> FloatArray:
         """`value` rounded to a grid, plus discrete Gaussian noise on that grid.
@@ -230,7 +243,7 @@ class SecureNoise:
         Raises:
           ValueError: a value lies more than 2^40 steps of the grid from 0.
         """
-        wider, step = scale * self._WIDER_GAUSSIAN, self._step(noise_multiplier, math.sqrt(_dimension(value)))
+        wider, step = scale * self._WIDER_GAUSSIAN, self._step(noise_multiplier, math.sqrt(_dimension(value) * self._n_rows))
         whole = self._on_grid(value, wider, step)
         whole += self.discrete_gaussian(1 / step, value.shape)
         return np.asarray(whole * (step * wider))
@@ -277,7 +290,7 @@ class SecureNoise:
         if step < 1 / self._MOST_STEPS:
             raise ValueError(
                 f"noise of 2^{-math.log2(step):.1f} steps of the grid does not fit whole numbers of 64 bits; take a smaller "
-                "noise multiplier or fewer coordinates"
+                "noise multiplier, fewer coordinates or fewer steps"
             )
         return step
 

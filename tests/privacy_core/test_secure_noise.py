@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
-from doubles import span
+from doubles import GridOnly, span
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from noise_fit import N_SAMPLES, is_distributed_as
@@ -19,7 +20,9 @@ from bandana.privacy_core import (
     BudgetExceeded,
     ConcentratedEvent,
     DiscreteGaussian,
+    DoublingSum,
     Exact,
+    FactorizedSum,
     Gaussian,
     GaussianDP,
     GaussianEvent,
@@ -46,22 +49,6 @@ MAKERS = {
     "symmetric, equal": lambda m, s: SymmetricGaussian(s, m, 1.0),
     "joint": lambda m, s: JointGaussian(s, 1.0, m, vector_ratio=0.7),
 }
-
-
-class GridOnly(SecureNoise):
-    """Adds nothing; keeps the whole numbers, and the scale of the noise that would have met them."""
-
-    def __init__(self):
-        self.whole = []
-        self.scales = []
-
-    def discrete_gaussian(self, scale, shape):
-        self.scales.append(scale)
-        return np.zeros(shape, dtype=np.int64)
-
-    def _on_grid(self, value, scale, step):
-        self.whole.append(super()._on_grid(value, scale, step).copy())
-        return self.whole[-1].copy()
 
 
 @pytest.fixture
@@ -315,6 +302,10 @@ class TestLedger:
         TreeSum(Laplace(1.0, 1.0), 8),
         TreeSum(SymmetricGaussian(1.0, 1.0), 8),
         PhaseSum(JointGaussian(1.0, 1.0, 1.0)),
+        FactorizedSum(Gaussian(1.0, 1.0), 8),
+        FactorizedSum(SymmetricGaussian(1.0, 1.0), 8, 2),
+        FactorizedSum(JointGaussian(1.0, 1.0, 1.0), 8),
+        DoublingSum(partial(FactorizedSum, Gaussian(1.0, 1.0)), 2, growth=2),
     ],
     ids=str,
 )

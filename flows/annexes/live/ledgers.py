@@ -9,7 +9,8 @@ from typing import NamedTuple, Unpack
 
 import numpy as np
 
-from bandana.privacy_core import Event, Ledger, LiveLedger, Mechanism, NoiseSource, PrivacyCurve, Relation, Span
+from bandana.privacy_core import Carried, Event, Ledger, LiveLedger, Mechanism, NoiseSource, PrivacyCurve, Relation, Span
+from bandana.privacy_core.accounting.factorization import BufferedFactorization, factorize
 from bandana.privacy_core.arrays import FloatArray
 from bandana.privacy_core.ledger import Reads
 
@@ -33,12 +34,19 @@ class Released(NamedTuple):
     """Arm of all records that it reads; None where they are of several, or where persons bring contexts."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Paid:
-    """A release that was made: what is left of its mechanism is its cost."""
+    """A release that was made: what is left of its mechanism is its cost, by which the ledger knows it again."""
 
     event: Event
     relation: Relation | None
+    scale: float
+
+    def __eq__(self, other: object) -> bool:
+        names = ("event", "relation", "scale")
+        return all(getattr(other, name, None) == getattr(self, name) for name in names)
+
+    __hash__ = None  # type: ignore[assignment]
 
     def draw(self, noise: NoiseSource, value: FloatArray) -> FloatArray:
         """The value: nothing is drawn again."""
@@ -69,7 +77,11 @@ class NotingLedger:
             ((event, _),) = curve.books[0]
             relation = Relation(cost["relation"]) if cost["relation"] else None
             span = Span(np.array([row["start"]]), np.array([row["stop"]]))
-            self.ledger.release(_Paid(event, relation), np.zeros(1), records=span)  # type: ignore[arg-type]
+            paid, carried = _Paid(event, relation, row["scale"]), None  # type: ignore[arg-type]
+            if sequence := cost.get("sequence"):
+                label, first, *factors = sequence
+                carried = Carried(label, np.array([first]), factorize(*factors), lambda: np.zeros(1))
+            self.ledger.release(paid, np.zeros(1), records=span, carried=carried)  # type: ignore[arg-type]
             self.n_charged += 1
 
     def release(self, mechanism: Mechanism, value: FloatArray, **reads: Unpack[Reads]) -> FloatArray:
@@ -78,7 +90,7 @@ class NotingLedger:
         curve = PrivacyCurve.of({mechanism.event: 1}).to_dict()
         event = {name: part for name, part in curve.pop("records")[0][0].items() if name != "count"}
         relation = mechanism.relation.value if mechanism.relation else None
-        cost = json.dumps({"event": event, "scope": curve, "relation": relation})
+        cost = json.dumps({"event": event, "scope": curve, "relation": relation, **_sequence(reads.get("carried"))})
         start, stop = int(reads["records"].start[0]), int(reads["records"].stop[0])
         arm = self.arm if self.arm >= 0 and start >= self.since else None
         text = json.dumps(np.asarray(output)[0].tolist())
@@ -90,3 +102,12 @@ class NotingLedger:
         made, self.made = self.made, []
         self.n_charged += len(made)
         return made
+
+
+def _sequence(carried: Carried | None) -> dict[str, object]:
+    """What another process must know to go on with the sequence of a row: its label, first record, steps and buffers."""
+    if carried is None or carried.columns is None:
+        return {}
+    factors = carried.columns
+    n_buffers = len(factors.theta) if isinstance(factors, BufferedFactorization) else None
+    return {"sequence": [carried.label, int(carried.start[0]), factors.n_steps, n_buffers]}

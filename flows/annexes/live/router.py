@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Literal
@@ -24,7 +24,7 @@ from bandana.flows.own.budgets import BudgetSpec
 from bandana.flows.texts import yaml_text
 from bandana.flows.texts.fields import Actions, Count, Dimension, NoTruth, Scalar, Strict
 from bandana.flows.texts.mistakes import SpecError, explain_all
-from bandana.privacy_core import FactorizedSum, Guarantee, Interval, LiveLedger, NoiseSource, SecureNoise, TrustModel
+from bandana.privacy_core import Guarantee, Interval, LiveLedger, NoiseSource, SecureNoise, TrustModel
 
 ARRIVAL = "arrival"
 """Value of `Router.enters`."""
@@ -32,7 +32,6 @@ _TRIAL = 96
 """Rounds that are played on invented rewards before a policy opens, so that noise which is refused is refused then."""
 _PUBLIC_SEED = 0x6C697665
 """Seed of public coins such as random features, which protect nothing; no privacy noise is drawn from it."""
-_NO_SECURE = "its factorized sum has no secure noise yet: a grid rounds every row, and the roundings would add up"
 
 
 def _finite_range(ends: tuple[float, float]) -> tuple[float, float]:
@@ -206,8 +205,6 @@ def check(deployed: Deployed) -> None:
     """
     if reason := why_not(deployed.entry):
         raise ValueError(reason)
-    if has_factorized_sum(deployed.algorithm):
-        raise ValueError(_NO_SECURE)
     algorithm, ledger = deployed.algorithm, deployed.ledger()
     sensitive, released = algorithm.init(1)
     for number in range(min(_TRIAL, deployed.router.n_asks or _TRIAL)):
@@ -230,17 +227,6 @@ def invented_context(router: Router, number: int) -> FloatArray | None:
     angles = np.arange(router.n_actions * router.context_dimension, dtype=float) + number
     vectors = np.sin(angles).reshape(1, router.n_actions, router.context_dimension)
     return np.asarray(vectors / np.linalg.norm(vectors, axis=2, keepdims=True))
-
-
-def has_factorized_sum(part: object) -> bool:
-    """True if a factorized sum is among the parameters of an algorithm, at any depth."""
-    if isinstance(part, FactorizedSum):
-        return True
-    if isinstance(part, list | tuple):
-        return any(has_factorized_sum(item) for item in part)
-    if is_dataclass(part) and not isinstance(part, type):
-        return any(has_factorized_sum(getattr(part, field.name)) for field in fields(part))
-    return False
 
 
 def deployable() -> list[tuple[Entry, str, str]]:

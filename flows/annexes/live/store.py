@@ -268,13 +268,7 @@ class Session:
 
     def everything(self) -> dict[str, list[dict[str, object]]]:
         """All rows of the policy, by table."""
-        return {
-            table.name: [
-                dict(row)
-                for row in self._rows(table).mappings()
-            ]
-            for table in TABLES
-        }
+        return {table.name: [dict(row) for row in self._rows(table).mappings()] for table in TABLES}
 
     def put(self, rows: Mapping[str, list[dict[str, object]]]) -> None:
         """Adds all rows of a policy under the name that it has here."""

@@ -169,6 +169,9 @@ def test_settings_do_not_change(tmp_path):
         bandana.live.open(tmp_path / "b.db", **ARMS, deadlin=5)
 
 
+LOCAL = VECTORS["claim"].replace("joint", "local")
+
+
 @pytest.mark.parametrize(
     ("changed", "words"),
     [
@@ -177,7 +180,7 @@ def test_settings_do_not_change(tmp_path):
         ({"claim": "pure(epsilon=1, relation=record)"}, "promises to replace one reward"),
         ({"claim": "gdp(mu=1, relation=reward)"}, "privacy must be"),
         ({"algorithm": "ucb"}, "no entry of this claim"),
-        ({**VECTORS, "calibration": "tight"}, "factorized sum has no secure noise"),
+        ({**VECTORS, "claim": LOCAL, "calibration": "tight"}, "noise belongs on each person's device"),
         ({"algorithm": "dp-bai"}, "horizon"),
     ],
 )
