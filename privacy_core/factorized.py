@@ -164,21 +164,20 @@ class FactorizedSum(RunningSum[Rows]):
     def _rest(
         self, row: FloatArray, memory: Rows, value: FloatArray, step: IntArray, rows: slice | IntArray, after: list[Any]
     ) -> FloatArray:
-        """What the row lost in floating point; `after` becomes the memory of fixed point after the step, see the module."""
+        """Computes what the row lost in floating point; `after` becomes the memory of fixed point, see the module."""
         factors, scale = self.factorization, self._row_mechanism.scale
         if not (np.abs(row) < 2.0**_BITS * scale).all():
             return np.zeros_like(row)  # the source refuses a row that no grid holds
         bits = _BITS - math.frexp(scale)[1]
         past = np.array(memory.fixed or np.zeros(memory.encoder.shape, dtype=np.int64).tolist(), dtype=object)
         entering = _whole(self.mechanism.whiten(value), bits)
-        exact: Any
-        if isinstance(factors, DenseFactorization):
-            past[step, np.arange(len(memory.n_steps))[rows]] = entering
-            exact = _row_product(_whole(factors.encoder), past, step, rows)
-        else:
+        if isinstance(factors, BufferedFactorization):
             entering = entering * _whole(1 / factors.column_norms[step][:, None]) >> _BITS
             exact = (entering << _BITS) + np.einsum("b,brn->rn", _whole(np.array(factors.omega)), past[:, rows])
             past[:, rows] = (_whole(np.array(factors.theta))[:, None, None] * past[:, rows] >> _BITS) + entering
+        else:
+            past[step, np.arange(len(memory.n_steps))[rows]] = entering
+            exact = _row_product(_whole(factors.encoder), past, step, rows)
         after[:] = past.tolist()
         return np.asarray(np.ldexp(((exact >> _BITS) - _whole(row, bits)).astype(float), -bits))
 

@@ -105,7 +105,7 @@ class NotingLedger:
 
 
 def _sequence(carried: Carried | None) -> dict[str, object]:
-    """What another process must know to go on with the sequence of a row: its label, first record, steps and buffers."""
+    """Label, first record, steps and buffers of a row's sequence, by which another process goes on with it."""
     if carried is None or carried.columns is None:
         return {}
     factors = carried.columns
