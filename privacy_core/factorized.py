@@ -13,11 +13,11 @@ chosen adaptively, where x_t depends on earlier rows, because C is lower triangu
 Gaussian law whose means under the two data sets differ by C[t, s] (v - v'), so the privacy losses add up to that of the
 vector (Denisov et al. 2022, Theorem 2.1; with GDP, mu^2 adds over t). A record must lie in one step only.
 
-Secure noise puts each row on a grid of step g. Rows are computed in fixed point, floor by floor, so that those of two data
-sets differ by C'[t, s] (v - v') + e_t: C' has the columns of C up to 1e-8, and |e_t| is below 2^-20 g a coordinate, whatever
-the data are. Rounding adds at most g a coordinate. By Minkowski the whole sequence moves by at most D (1 + 1e-8) + (1 +
-2^-20) g sqrt(n d) over n rows of d coordinates: `SecureNoise.spread` takes g smaller by sqrt n, and its factor on the noise
-pays for all rows as it does for one release. Whole numbers meet discrete Gaussian noise row by row: mu is exact too.
+Secure noise puts rows on a grid of step g. They are computed in fixed point, floor by floor: two data sets differ by
+C'[t, s] (v - v') + e_t, where the columns of C' have norm 1 up to 1e-8, and |e_t| < 2^-20 g a coordinate, whatever the data
+are. By Minkowski n rows of d coordinates move by at most D (1 + 1e-8) + (1 + 2^-12) g sqrt(n d) after rounding.
+`SecureNoise.spread` takes g smaller by sqrt n, and its factor on the noise pays for all rows as for one release: mu is exact
+(`docs/privacy.md`).
 """
 
 from __future__ import annotations
@@ -41,6 +41,8 @@ from bandana.privacy_core.noise.matrices import PackedGaussian
 from bandana.privacy_core.noise.mechanisms import Gaussian, Mechanism
 from bandana.privacy_core.sums import RunningSum, count
 
+Door = Callable[[FloatArray], FloatArray]
+"""Row -> the row with noise."""
 _BITS = 96
 """Binary places of fixed point: of weights, and of values in units of the noise."""
 
@@ -188,9 +190,7 @@ class FactorizedSum(RunningSum[Rows]):
         return float(self.factorization.variances[step - 1])
 
 
-def _buffered(
-    factors: BufferedFactorization, memory: Rows, value: FloatArray, step: int, release: Callable[[FloatArray], FloatArray]
-) -> FloatArray:
+def _buffered(factors: BufferedFactorization, memory: Rows, value: FloatArray, step: int, release: Door) -> FloatArray:
     """One step of all replicates, in place, `value` too: two passes over the buffers of each side, by BLAS."""
     turn, norm = step % factors.cycle, float(factors.column_norms[step])
     read, write = factors.read_weights[turn], factors.write_weights[turn]
@@ -209,12 +209,7 @@ def _buffered(
 
 
 def _buffered_rows(
-    factors: BufferedFactorization,
-    memory: Rows,
-    value: FloatArray,
-    step: IntArray,
-    rows: slice | IntArray,
-    release: Callable[[FloatArray], FloatArray],
+    factors: BufferedFactorization, memory: Rows, value: FloatArray, step: IntArray, rows: slice | IntArray, release: Door
 ) -> FloatArray:
     """The same where each replicate has its own step."""
     turn, norm = step % factors.cycle, factors.column_norms[step][:, None]

@@ -35,6 +35,10 @@ from bandana.privacy_core.checks import at_least
 from bandana.privacy_core.noise.mechanisms import Mechanism
 from bandana.privacy_core.noise.sources import ContinuousNoise, NoiseSource, SecureNoise
 
+Places = IntArray | int
+Reached = tuple[bool, Places] | None
+"""True if spans reach back before the end of what was charged, and the new end; None if no record is charged."""
+
 
 class Span(NamedTuple):
     """Records start, ..., stop - 1, one span a released row; each (n_rows,) int64."""
@@ -133,10 +137,10 @@ def _check_rows(records: Span, reps: IntArray | None, n_reps: int) -> None:
 class _Sequence(NamedTuple):
     """The records that entered a sequence so far, in each replicate, or three numbers where all agree; -1 if none did."""
 
-    kind: IntArray | int
+    kind: Places
     """Mechanism, an index into the ledger's list."""
-    start: IntArray | int
-    stop: IntArray | int
+    start: Places
+    stop: Places
 
 
 _NOT_BEGUN = _Sequence(-1, -1, -1)
@@ -173,7 +177,7 @@ class LiveLedger:
         self.relation: Relation | None = None
         self._book = Book(self.n_reps)
         self._exposes = False
-        self._frontier: IntArray | int = 0
+        self._frontier: Places = 0
         self._overlaps = False
         self._sequences: dict[str, _Sequence] = {}
         self._mechanisms: list[Mechanism] = []
@@ -182,14 +186,9 @@ class LiveLedger:
             self.budget, self.relation = filterable(self.budget), self.budget.relation
 
     def release(
-        self,
-        mechanism: Mechanism,
-        value: FloatArray,
-        *,
-        records: Span,
-        reps: IntArray | None = None,
+        self, mechanism: Mechanism, value: FloatArray, *, records: Span, reps: IntArray | None = None,
         carried: Carried | None = None,
-    ) -> FloatArray:
+    ) -> FloatArray:  # fmt: skip
         """Writes the charge down, refuses to overspend, then draws; see `Ledger.release`.
 
         Raises:
@@ -306,12 +305,8 @@ class LiveLedger:
         kinds[rows], start[rows], stop[rows] = kind, carried.start, records.stop
         self._sequences[carried.label] = _Sequence(kinds, start, stop)
 
-    def _afford(
-        self, event: Event, start: IntArray | int, stop: IntArray | int, reps: IntArray | None
-    ) -> tuple[bool, IntArray | int] | None:
-        """Refuses what would overspend; whether the spans reach back before the end of what was charged, and the new end.
-
-        None if no record is charged.
+    def _afford(self, event: Event, start: Places, stop: Places, reps: IntArray | None) -> Reached:
+        """Refuses what would overspend.
 
         Raises:
           BudgetExceeded: some record would spend more than the budget.
@@ -325,7 +320,7 @@ class LiveLedger:
         # A sweep has nothing to find while no span starts before the end of what was charged.
         if isinstance(start, int) and isinstance(stop, int) and isinstance(self._frontier, int):
             overlaps = start < self._frontier
-            frontier: IntArray | int = max(self._frontier, stop)
+            frontier: Places = max(self._frontier, stop)
         else:
             rows = slice(None) if reps is None else reps
             reached = np.array(np.broadcast_to(np.asarray(self._frontier), self.n_reps))
@@ -345,13 +340,7 @@ class LiveLedger:
         return overlaps, frontier
 
     def _write(
-        self,
-        event: Event,
-        start: IntArray | int,
-        stop: IntArray | int,
-        reps: IntArray | None,
-        reached: tuple[bool, IntArray | int] | None,
-        carried: Carried | None,
+        self, event: Event, start: Places, stop: Places, reps: IntArray | None, reached: Reached, carried: Carried | None
     ) -> None:
         """Adds one entry that `_afford` let pass; see `Book.add`."""
         if reached is None:

@@ -40,14 +40,9 @@ class ScriptedLedger:
             self.values = [np.full(release.value.shape, np.nan) for release in transcript]
 
     def release(
-        self,
-        mechanism: Mechanism,
-        value: FloatArray,
-        *,
-        records: Span,
-        reps: IntArray | None = None,
+        self, mechanism: Mechanism, value: FloatArray, *, records: Span, reps: IntArray | None = None,
         carried: Carried | None = None,
-    ) -> FloatArray:
+    ) -> FloatArray:  # fmt: skip
         """The recorded outputs; see `Ledger.release`."""
         call, self._call = self._call, self._call + 1
         if self._index is None and call < len(self._transcript):
