@@ -43,7 +43,7 @@ class Annex:
         `documents`, a `Kind` of document (`audits/reporting/kinds.py`) by its name;
         `reports`, functions of (place of a spec, data folder) that write what `bandana report --NAME` names, and return a
         JSON object and lines; `results`, functions of (result, ...) that plot it and export it;
-        `names`, objects that `import bandana` offers beside the core's names.
+        `names`, objects that `import bandana` offers beside the core's names; `environments`, `Classes` of more kinds.
       pages: files outside its folders that go with it, such as pages of the documentation.
     """
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Protocol
 
 from pydantic import Field
 
+from bandana.flows.annex import plugged
 from bandana.flows.problems import (
     classification,
     episodes,
@@ -26,11 +27,10 @@ from bandana.flows.problems import own as own_environments
 from bandana.flows.problems.environment import Classes, Environment, EnvironmentFields, Setting
 
 __all__ = ["Environment", "EnvironmentSpec", "environment_of", "environments_of"]
-CLASSES: Classes = {
+CLASSES: Classes = reduce(or_, plugged("environments").values(), {
     **finite_arms.CLASSES, **real_arms.CLASSES, **linear.CLASSES, **sphere.CLASSES, **classification.CLASSES,
-    **kernel.CLASSES, **functions.CLASSES, **episodes.CLASSES, **tabular.CLASSES,
-    **own_environments.CLASSES, **gymnasium_environments.CLASSES, **logged_data.CLASSES,
-}  # fmt: skip
+    **kernel.CLASSES, **functions.CLASSES, **episodes.CLASSES, **tabular.CLASSES, **own_environments.CLASSES,
+    **gymnasium_environments.CLASSES, **logged_data.CLASSES})  # fmt: skip
 if TYPE_CHECKING:
     EnvironmentSpec = EnvironmentFields
 else:

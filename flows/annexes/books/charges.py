@@ -119,7 +119,7 @@ def charge_stream(place: str, budget: Guarantee | None, most: Guarantee | None, 
     Args:
       place: of the book.
       budget: of a new book; None: it must exist.
-      most: all that the feedback may cost a record; None: nothing is charged.
+      most: all that the feedback may cost a record; None: nothing is charged, and a given `key` must have been.
       facts: of the charge; its `key` is charged once, however often this is called.
 
     Returns:
@@ -129,8 +129,10 @@ def charge_stream(place: str, budget: Guarantee | None, most: Guarantee | None, 
       BookError: the budget does not cover it, the book holds a data set with rows, or it cannot be used.
     """
     book = BudgetBook(place, budget if isinstance(budget, ApproxDP | PureDP) else None)
+    is_new = "key" in facts and not any(entry.facts.get("key") == facts["key"] for entry in book.entries())
+    if most is None and is_new:
+        raise BookError(f"{book.name}: it was not charged for this live policy: name the policy's own book")
     if most is not None:
-        is_new = not any(entry.facts.get("key") == facts["key"] for entry in book.entries())
         event: Event = PureEvent(most.epsilon) if isinstance(most, PureDP) else GaussianEvent(1 / most.gdp().mu)
         if is_new:
             book.charge(Charge({event: 1}, 0, _EVERYBODY, facts), DataSet(_STREAM, "live feedback"), facts["suite"])
@@ -300,6 +302,8 @@ def _book_of(block: Block) -> BudgetBook:
 def data_of(environment: Environment[EnvironmentFields]) -> DataSet:
     """The data set of an environment on a file, as its data folder knows it."""
     item: Any = environment.item
+    if getattr(environment, "is_live", False):  # a log of live feedback, all of whose persons pay
+        return DataSet(_STREAM, "live feedback")
     content, digest = own_data.content_of(item)
     if item.pin is None:
         return DataSet(content, item.path.name, digest)
@@ -324,11 +328,13 @@ def _charge_of(block: Block) -> Charge:
         assert math.isfinite(mu)
         event = GaussianEvent(1 / mu)
     first = block.cell.environment.first_row
+    is_live = getattr(block.cell.environment, "is_live", False)
+    span = (0, _EVERYBODY) if is_live else (first, first + block.cell.spec.horizon)
     facts = {
         **_facts_of(block), "relation": str(reserved.relation.value),
         "trust": str(block.cell.claim().trust.value),
     }  # fmt: skip
-    return Charge({event: block.n_reps}, first, first + block.cell.spec.horizon, facts)
+    return Charge({event: block.n_reps}, *span, facts)
 
 
 def _facts_of(block: Block) -> JsonObject:

@@ -9,6 +9,7 @@ ANNEX = Annex(
         "groups": {"live": f"{__name__}.commands:app"},
         "list": {"live": f"{__name__}.commands:pointer"},
         "names": {"live": "bandana.live"},
+        "environments": {"live-log": f"{__name__}.logs:CLASSES"},
     },
     pages=("bandana/live.py",),
 )

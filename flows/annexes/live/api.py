@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from bandana.flows.annexes.live import rules
-from bandana.flows.annexes.live.charging import stream_book
+from bandana.flows.annexes.live.charging import StreamBook
 from bandana.flows.annexes.live.policy import Choice, ChoiceError, Policy, Privacy, World, kept
 from bandana.flows.annexes.live.router import Deployed, Router, deploy, router_of
 from bandana.flows.annexes.live.secrecy import KEY, Secrecy, new_key
@@ -78,7 +78,7 @@ def create(deployed: Deployed, store: Store, secrecy: Secrecy, world: World) -> 
         _check_same(router, status, session.state()["sensitive"], secrecy)
     if router.book is not None and status["book"] is None:
         # Charged first, and once for an identity: a process that dies in between charges nothing twice.
-        stream_book(router).charge(deployed, status["identity"])
+        StreamBook(router).charge(deployed, status["identity"])
         with store.session() as session:
             session.update(POLICIES, book=router.book)
 
@@ -87,11 +87,11 @@ def _check_same(router: Router, status: Mapping[str, object], sensitive: bytes, 
     """Refuses another format, other settings and another key."""
     if status["format"] != FORMAT:
         raise StoreError(f"store {router.store}: its format is {status['format']}, this release reads {FORMAT}")
-    known = json.loads(str(status["settings"]))
-    for name, value in json.loads(json.dumps(router.public())).items():
-        if known.get(name) != value:
+    known = router_of(router.store, json.loads(str(status["settings"]))).public()  # with fields younger than the store
+    for name, value in router.public().items():
+        if known[name] != value:
             raise SpecError(
-                f"{name}: the policy was created with {shown(known.get(name))}, got {shown(value)}; settings do not change"
+                f"{name}: the policy was created with {shown(known[name])}, got {shown(value)}; settings do not change"
             )
     secrecy.open(sensitive, f"state {status['entered']}")
 

@@ -5,8 +5,9 @@ die before and after a commit, and the store is lost and restored. Then one pers
 same code plays the same script with a ledger that answers with the noisy outputs of the first run. All that others see must
 be equal to the last bit: ids, actions, public rows, log lines, the schedule of releases. Exact values may move by a
 mechanism's sensitivity where the release reads the person, and not at all elsewhere. Every noisy output that was seen, also
-of a transaction that was lost, is charged to a ledger with the claim as its budget. A single violation refutes the claim;
-every person and every way to answer is tried in turn.
+of a transaction that was lost, is charged to a ledger with the claim as its budget, and must be a row of the store when the
+script ends: rows alone are what the policy's ledger, its evidence and its book account for. A single violation refutes the
+claim; every person and every way to answer is tried in turn.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import itertools
 import json
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Unpack
 
 import numpy as np
@@ -25,7 +26,7 @@ from bandana.algorithms.protocol import FloatArray
 from bandana.flows.annexes.live.api import create, restore
 from bandana.flows.annexes.live.ledgers import NotingLedger
 from bandana.flows.annexes.live.policy import Choice, ChoiceError, Policy, World
-from bandana.flows.annexes.live.router import Deployed, Router, deploy, invented_context
+from bandana.flows.annexes.live.router import Deployed, Router, deploy, invented_context, of_settings
 from bandana.flows.annexes.live.rules import Progress
 from bandana.flows.annexes.live.secrecy import Secrecy
 from bandana.flows.annexes.live.store import Session, Store, StoreError
@@ -33,7 +34,7 @@ from bandana.privacy_core import BudgetExceeded, LiveLedger, Mechanism, Relation
 from bandana.privacy_core.ledger import Reads
 
 _ROUNDING = 1 + 1e-9
-_MOST_WAIT, _TURNS = 3, 2
+_MOST_WAIT, _TURNS, _FEW, _SAVED = 3, 2, 4, 2
 PERSONS = 26
 """Length of a script."""
 Answers = tuple[tuple[float, float], ...]
@@ -74,8 +75,12 @@ class Tape:
     view: list[str] = field(default_factory=list)
     shown: dict[str, Mapping[str, object]] = field(default_factory=dict)
     """Every noisy output that was seen, once, with its cost."""
+    stored: list[str] = field(default_factory=list)
+    """Those that the store holds when the script ends."""
     order: dict[int, int] = field(default_factory=dict)
-    """Place in the algorithm's stream -> person."""
+    """Place in the algorithm's stream -> person; a transaction that is lost may have had another order."""
+    readers: list[dict[int, int]] = field(default_factory=list)
+    """The order at each release."""
 
     def see(self, what: str, item: object) -> None:
         """Notes what others see."""
@@ -83,7 +88,11 @@ class Tape:
 
     def show(self, row: Mapping[str, object]) -> None:
         """Notes a noisy output that somebody saw."""
-        self.shown.setdefault(json.dumps([row[name] for name in ("mechanism", "start", "stop", "output")]), row)
+        self.shown.setdefault(_named(row), row)
+
+
+def _named(row: Mapping[str, object]) -> str:
+    return json.dumps([row[name] for name in ("mechanism", "start", "stop", "output")])
 
 
 class _Door:
@@ -100,6 +109,7 @@ class _Door:
             return self._tape.script.release(mechanism, exact, **reads)
         kept = Release(mechanism, reads["records"], None, exact, output.copy(), reads.get("carried"))
         self._tape.releases.append(kept)
+        self._tape.readers.append({**self._tape.order})
         return output
 
 
@@ -164,12 +174,13 @@ def play(subject: Subject, deployed: Deployed, persons: list[Person], tape: Tape
                     choices[number] = policies[place].ask(given)
             n_stored += 1
             _look(policies[place], tape, number, choices.get(number))
-            if number == len(persons) // 3:
+            if number == _SAVED:
                 policies[place].snapshot(f"{folder}/snapshot")
             if number == 2 * len(persons) // 3 and _is_restored(subject, policies[place], stores[1], folder):
                 store = stores[1]
                 policies = [process(store) for _ in range(_TURNS)]
                 n_stored = policies[0].counts()["asked"]
+        tape.stored = [_named(row) for row in policies[0].releases()]
 
 
 def _events(persons: list[Person], unit: float) -> list[tuple[float, int, float | None]]:
@@ -225,7 +236,7 @@ def neighbors(router: Router, person: Person) -> Iterator[Person]:
             yield person._replace(answers=answers)
     if router.enters == "arrival":
         return
-    for other in ((), ((0.2, high),), ((0.8, high),), ((0.4, high), (0.5, high)), ((2.5, high),)):
+    for other in ((), ((0.2, high),), ((0.8, high),), ((0.4, high), (0.5, high), (0.6, high)), ((2.5, high),)):
         if other != person.answers:
             yield person._replace(answers=other)
     if router.is_contextual and "record" in router.claim:
@@ -244,6 +255,8 @@ def first_violation(subject: Subject, deployed: Deployed, n_persons: int = PERSO
         _charge(deployed, data)
     except (BudgetExceeded, ValueError) as error:  # a row of a factorized sum that was seen twice breaks its sequence
         return f"noisy outputs that were seen compose to more than the claim: {error}", 0
+    if lost := [row for name, row in data.shown.items() if name not in data.stored]:
+        return f"{len(lost)} noisy outputs that were seen are not accounted for, first {_named(lost[0])}", 0
     played = 0
     for changed, person in enumerate(persons):
         own = _hiding(data, changed, subject, deployed, persons)
@@ -263,7 +276,7 @@ def _hiding(data: Tape, changed: int, subject: Subject, deployed: Deployed, pers
     """The run on D again, as everybody but one person saw it."""
     tape = Tape(ScriptedLedger(1, data.releases, keeps_values=True), changed)
     play(subject, deployed, persons, tape)
-    tape.releases = data.releases
+    tape.releases, tape.readers = data.releases, data.readers
     return tape
 
 
@@ -282,14 +295,38 @@ def _compared(data: Tape, neighbor: Tape, changed: int) -> str:
             place = next((at for at, (a, b) in enumerate(zip(mine, theirs, strict=False)) if a != b), 0)
             start = max(0, place - 40)
             return f"others see ...{mine[start : place + 40]} on D, ...{theirs[start : place + 40]} on D'"
-    places = np.array([place for place, person in data.order.items() if person == changed], dtype=np.int64)
     for index, (release, value) in enumerate(zip(data.releases, neighbor.script.values, strict=True)):
         moved = float(release.mechanism.change(release.value, value)[0])
-        n_reads = sum(int(release.reads(int(place))[0]) for place in places)
+        places = [place for place, person in data.readers[index].items() if person == changed]
+        n_reads = sum(int(release.reads(place)[0]) for place in places)
         if not moved <= release.mechanism.sensitivity * min(n_reads, 1) * _ROUNDING + 1e-9:
             allowed = release.mechanism.sensitivity if n_reads else 0.0
             return f"release {index} moves by {moved:.6g}, allowed are {allowed:.6g}"
     return ""
+
+
+def eventful(deployed: Deployed, n_persons: int) -> tuple[Deployed, tuple[str, ...]]:
+    """The same if a script holds several releases; else at the short horizon and batches of the catalog's audits.
+
+    Claim and code are the same; see `Entry.in_audit`.
+
+    Args:
+      deployed: at the user's parameters.
+      n_persons: length of the script.
+
+    Returns:
+      what is audited; and a caveat where its parameters are not the user's.
+    """
+    tape, settings = Tape(), deployed.settings
+    play(Subject(), deployed, persons_of(deployed.router, n_persons), tape)
+    if len(tape.releases) >= _FEW:
+        return deployed, ()
+    short = replace(settings, problem=replace(settings.problem, horizon=2 * n_persons // 3))
+    chosen = deployed.entry.in_audit(short)
+    other = {name: value for name, value in chosen.parameters.items() if value != settings.parameters[name]}
+    words = ", ".join(f"{name} {value}" for name, value in {"horizon": chosen.problem.horizon, **other}.items())
+    note = f"{len(tape.releases)} releases lie in so short a script, so it is played at {words}"
+    return of_settings(deployed.router, deployed.entry, chosen), (note,)
 
 
 class LiveVerdict(NamedTuple):
@@ -320,6 +357,8 @@ def audit(router: Router, faults: Mapping[str, Subject], n_persons: int = PERSON
     if router.wait > _MOST_WAIT:
         caveats += (f"wait was cut from {router.wait} to {_MOST_WAIT}",)
     deployed = deploy(router.model_copy(update={"wait": min(router.wait, _MOST_WAIT), "book": None, "budget": None}))
+    deployed, changed = eventful(deployed, n_persons)
+    caveats += changed
     violation, n_pairs = first_violation(Subject(), deployed, n_persons)
     planted = {} if violation else faults
     caught = {name: first_violation(subject, deployed, n_persons)[0] for name, subject in planted.items()}

@@ -49,8 +49,3 @@ class StreamBook:
     def left(self) -> float:
         """Epsilon of the largest run that still fits."""
         return book_keeper().charge_stream(self._item.place(data_root()), None, None, {})
-
-
-def stream_book(router: Router) -> StreamBook:
-    """The book that a router names."""
-    return StreamBook(router)

@@ -11,15 +11,15 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sqlalchemy.engine import RowMapping
 
 from bandana.algorithms.protocol import FloatArray
-from bandana.flows.annexes.live import rules
-from bandana.flows.annexes.live.charging import stream_book
+from bandana.flows.annexes.live import logs, rules
+from bandana.flows.annexes.live.charging import StreamBook
 from bandana.flows.annexes.live.ledgers import NotingLedger, Released, Wrap
 from bandana.flows.annexes.live.router import ARRIVAL, Deployed
 from bandana.flows.annexes.live.rules import Decision, Entering, Progress
@@ -208,10 +208,11 @@ class Policy:
         entering = Entering(place, context, Decision(row["action"], unpacked(row["coins"])[None]), reward)
         self._ledger.arm, self._ledger.since = -1 if progress.named is None else row["action"], progress.since
         progress = rules.enter(self.deployed.algorithm, progress, entering, self._ledger, self._world.toss)
-        session.update(RECORDS, place, entered=True, context=None, reward=None, person=None)
+        kept_reward = self._secrecy.seal(packed(reward), f"reward {place}") if self.router.keeps_log else None
+        session.update(RECORDS, place, entered=True, context=None, reward=kept_reward, person=None)
         return progress
 
-    def _reward(self, row: RowMapping) -> float:
+    def _reward(self, row: Mapping[Any, Any]) -> float:
         return number(self._secrecy.open(row["reward"], f"reward {row['number']}"))
 
     def _loaded(self, session: Session, status: RowMapping) -> Progress:
@@ -299,7 +300,7 @@ class Policy:
             status = self._status(session)
             self._loaded(session, status)
             derived = self._ledger.ledger.guarantee()
-        left = None if self.router.book is None else stream_book(self.router).left
+        left = None if self.router.book is None else StreamBook(self.router).left
         accounted = "nothing was released" if derived is None else str(derived)
         claim = self.deployed.claim
         return Privacy(
@@ -341,14 +342,44 @@ class Policy:
         with self.store.session() as session:
             status, rows = self._status(session), session.everything()
         text = json.dumps({"format": FORMAT, "rows": rows}, default=lambda blob: {"base64": _text(blob)})
-        try:
-            with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-        except OSError as error:
-            raise StoreError(f"snapshot {path}: {error.strerror}; the policy is as it was") from error
+        _write_new(path, text, "snapshot")
         return int(status["releases"])
+
+    def write_log(self, path: str | Path) -> int:
+        """Writes action and reward of every record that has entered to a new file, for `kind: live-log`.
+
+        The file is readable by its owner alone, and as sensitive as the store; no release moves by it.
+
+        Returns:
+          number of records in it.
+
+        Raises:
+          ChoiceError: the policy was opened without `keeps_log`: rewards were erased as they entered.
+          StoreError: the file exists, or cannot be written.
+        """
+        if not self.router.keeps_log:
+            raise ChoiceError("keeps_log: rewards were erased as they entered; open a policy with keeps_log=True")
+        with self.store.session() as session:
+            status, rows = self._status(session), session.everything()[RECORDS.name]
+        entered = sorted((row for row in rows if row["entered"]), key=lambda row: int(str(row["number"])))
+        log = {
+            "format": logs.FORMAT, "identity": status["identity"], "n_actions": self.router.n_actions,
+            "reward_range": self.router.reward_range,
+            "actions": [row["action"] for row in entered], "rewards": [self._reward(row) for row in entered],
+        }  # fmt: skip
+        _write_new(path, json.dumps(log), "log")
+        return len(entered)
+
+
+def _write_new(path: str | Path, text: str, what: str) -> None:
+    """Writes a new file, readable by its owner alone; it is on disk when this returns."""
+    try:
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        raise StoreError(f"{what} {path}: {error.strerror}; the policy is as it was") from error
 
 
 def _text(blob: object) -> str:

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 import numpy as np
-from pydantic import AfterValidator, Field, ValidationError
+from pydantic import AfterValidator, Field, ValidationError, model_validator
 
 from bandana.algorithms import catalog
 from bandana.algorithms.claim import Claim
@@ -66,6 +66,15 @@ class Router(Strict):
     missing: float | None = Field(None, description="Reward of a person who did not answer; the low end if left out.")
     book: str | None = Field(None, description="Budget book that the claim is charged to, before anybody is asked for.")
     budget: BudgetSpec | None = Field(None, description="Budget of the book, needed by whoever opens it.")
+    keeps_log: bool = Field(
+        False, description="Rewards of arms stay in the store after they entered, for `write_log`; it needs a book."
+    )
+
+    @model_validator(mode="after")
+    def _log_has_a_book(self) -> Self:
+        if self.keeps_log and (self.book is None or self.is_contextual):
+            raise ValueError("keeps_log needs arms and a book: a log is replayed under the book of its policy")
+        return self
 
     @cached_property
     def problem(self) -> Problem:
@@ -175,9 +184,18 @@ def deploy(router: Router) -> Deployed:
 
 
 def _built(router: Router, entry: Entry, calibration: str, stated: Guarantee) -> Deployed:
-    settings = entry.settings(router.problem, calibration, stated, **router.parameters)
+    return of_settings(router, entry, entry.settings(router.problem, calibration, stated, **router.parameters))
+
+
+def of_settings(router: Router, entry: Entry, settings: Settings) -> Deployed:
+    """The algorithm of checked settings.
+
+    Raises:
+      ValueError: it promises to another relation than the router claims.
+    """
     assert entry.promise is not None
-    claim = entry.promise(settings)
+    assert settings.privacy is not None
+    claim, stated = entry.promise(settings), settings.privacy
     if claim.relation is not stated.relation:
         raise ValueError(f"it promises to {claim.relation.value}, and the claim says {stated.relation.value}")
     algorithm, _ = with_coins(entry, settings, np.random.SeedSequence(_PUBLIC_SEED), 1)
@@ -240,15 +258,21 @@ def deployable() -> list[tuple[Entry, str, str]]:
     return rows
 
 
-def _reason(entry: Entry, calibration: str) -> str:
-    if reason := why_not(entry):
-        return reason
+def example(entry: Entry, calibration: str) -> Router:
+    """Settings on which an entry is tried: two actions, 256 persons, and a claim of its kind."""
     wanted = {FINITE: {}, CONTEXTUAL: {"context_dimension": 2}}
     kind = next((kind for kind in wanted if kind in entry.plays_on), None)
     shape: dict[str, object] = {"features": ((1.0, 0.0), (0.0, 1.0))} if kind is None else {**wanted[kind]}
-    given = {"algorithm": entry.name, "claim": EXAMPLES[str(entry.guarantee)], "n_actions": 2, "n_asks": 256, **shape}
+    given = {"algorithm": entry.name, "claim": EXAMPLES[str(entry.guarantee)], "calibration": calibration, **shape}
+    return router_of("", {"n_actions": 2, "n_asks": 256, **given})
+
+
+def _reason(entry: Entry, calibration: str) -> str:
+    if reason := why_not(entry):
+        return reason
+    router = example(entry, calibration)
     try:
-        check(_built(router_of("", given), entry, calibration, claims.parse(str(given["claim"])).stated))
+        check(_built(router, entry, calibration, claims.parse(router.claim).stated))
     except (ValueError, RuntimeError) as error:
         return str(error)
     return ""

@@ -13,9 +13,8 @@ import httpx
 import pytest
 from fastapi.testclient import TestClient
 
-from bandana.flows.annexes.live import page
 from bandana.flows.annexes.live.estimates import ArmMean
-from bandana.flows.annexes.live.service import log, service
+from bandana.flows.annexes.live.service import log, regret_by_means, service
 from tests.flows.annexes.live.live_worlds import ARMS, Clock, opened, told, world
 
 TOKEN = "a token of the test"
@@ -84,9 +83,9 @@ def test_metrics_and_page(client):
 
 def test_regret_by_released_means():
     arms = [ArmMean(0, 10, 0.2, 0, 1), ArmMean(1, 30, 0.7, 0, 1)]
-    assert page.regret_by_means(arms) == pytest.approx(5.0)
-    assert page.regret_by_means([*arms, ArmMean(2, 0, float("nan"), 0, 1)]) is None
-    assert page.regret_by_means([]) is None
+    assert regret_by_means(arms) == pytest.approx(5.0)
+    assert regret_by_means([*arms, ArmMean(2, 0, float("nan"), 0, 1)]) is None
+    assert regret_by_means([]) is None
 
 
 def test_a_lost_store_is_one_line(client, tmp_path):
