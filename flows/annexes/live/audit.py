@@ -34,7 +34,7 @@ from bandana.privacy_core import BudgetExceeded, LiveLedger, Mechanism, Relation
 from bandana.privacy_core.ledger import Reads
 
 _ROUNDING = 1 + 1e-9
-_MOST_WAIT, _TURNS, _FEW, _SAVED = 3, 2, 4, 2
+_MOST_WAIT, _TURNS, _FEW, _SAVED = 3, 2, 2, 2
 PERSONS = 26
 """Length of a script."""
 Answers = tuple[tuple[float, float], ...]

@@ -40,13 +40,15 @@ class _ShowsEarly(Policy):
         return made
 
 
-class _Remembers(Policy):
-    """Remembers the last reward and its time, for faults that show them."""
+_LAST = dict[str, tuple[float, float]]()
+"""Address of a store -> the last reward that was told, and when."""
 
-    last, time = 0.0, 0.0
+
+class _Remembers(Policy):
+    """Remembers the last reward and its time beside the store, for faults that show them."""
 
     def _accept(self, session: Session, row: RowMapping, value: float) -> Told:
-        self.last, self.time = value, self._world.clock()
+        _LAST[self.store.address] = value, self._world.clock()
         return super()._accept(session, row, value)
 
 
@@ -54,14 +56,14 @@ class _StampsRows(_Remembers):
     """Released rows say when the last reward came."""
 
     def _row(self, release: Released) -> dict[str, object]:
-        return {**super()._row(release), "mechanism": f"{release.mechanism} at {self.time}"}
+        return {**super()._row(release), "mechanism": f"{release.mechanism} at {_LAST.get(self.store.address, (0.0, 0.0))[1]}"}
 
 
 class _NamesRewards(_Remembers):
     """The next id ends with the last reward."""
 
     def _token(self) -> str:
-        return f"{super()._token()}-{self.last:g}"
+        return f"{super()._token()}-{_LAST.get(self.store.address, (0.0, 0.0))[0]:g}"
 
 
 class _ShiftsBoundaries(Policy):
