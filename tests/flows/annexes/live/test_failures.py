@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import shutil
 
 import pytest
@@ -132,6 +133,38 @@ def test_a_full_disk(tmp_path):
     again = opened(tmp_path / "a.db", world(clock, seed=9))
     assert again.counts()["asked"] == asked
     assert again.tell(first.id, 1.0) == "kept"
+
+
+def test_a_full_disk_at_a_release(tmp_path):
+    """A release that could not be stored was not made; with space again it is, once."""
+    clock, lines = Clock(), []
+    policy = opened(tmp_path / "a.db", world(clock, publish=lines.append))
+
+    def limit(pages):
+        with policy.store.session() as session:  # SQLite keeps the pages that it has, and grants no more
+            session._connection.exec_driver_sql(f"PRAGMA max_page_count={pages}")
+
+    def fill(n):
+        for _ in range(n):
+            policy.ask(person="ada lovelace")
+
+    told(policy, lambda number, arm: 1.0, clock, 6)
+    limit(1)
+    with pytest.raises(StoreError, match="the disk is full; nothing was stored"):
+        fill(500)
+    clock.now += 11  # many records enter with the next ask, and releases are due
+    limit(1)  # of the connection that was opened since
+    with pytest.raises(StoreError, match="the disk is full; nothing was stored"):
+        fill(500)
+    full = policy.counts()
+    assert full["releases"] == sum(line["event"] == "release" for line in lines)
+    limit(10**6)
+    for _ in range(3):
+        clock.now += 11
+        policy.ask()
+    rows = policy.releases()
+    assert len(rows) == sum(line["event"] == "release" for line in lines) > full["releases"]
+    assert all(before["stop"] == after["start"] for before, after in itertools.pairwise(rows)), "a record is read once"
 
 
 def test_a_store_that_is_lost_or_replaced(tmp_path):
