@@ -41,7 +41,8 @@ OF_COUNTS = (
     "tests/test_house.py::test_private_names_of_other_projects", "tests/test_numeric.py::test_nothing_in_the_lists",
     "tests/test_house.py::test_every_file_of_an_annex", "tests/test_public_surface.py::test_the_public_surface_is",
     "tests/test_words.py::test_every_command_that_is_named_exists",
-    "tests/test_words.py::test_every_file_that_is_named_exists",
+    "tests/test_words.py::test_every_file_that_is_named_exists", "tests/test_quick.py::test_listed_tests_are_in_files",
+    "tests/test_lock.py::test_every_install_line_of_the_documentation",
 )  # fmt: skip
 """Tests that hold counts and lists of the whole product, names on all its pages, or a checkout of git."""
 
