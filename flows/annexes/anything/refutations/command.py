@@ -42,6 +42,8 @@ def refute(
         from bandana.flows.folder.store import write_whole
         from bandana.flows.texts.mistakes import SpecError
 
+        if record and folder.is_relative_to(ready.ROOT):
+            raise SpecError("--record: these cases are installed; copy them by `python -m bandana.ready`, and record there")
         cases = read_all(folder)
         if unknown := [name for name in names or () if name not in cases]:
             raise SpecError(f"no case {unknown[0]!r} in {folder}; there are {', '.join(cases)}")

@@ -245,3 +245,10 @@ def test_the_page_shows_the_recorded_results(monkeypatch):
     assert table.SEARCHED.read_text(encoding="utf-8") == table.text_of(rows)
     assert all(f"| `{name}` |" in page for name in CASES if not name.startswith("search-"))
     assert table.FIGURE.stat().st_size < 80_000
+
+
+def test_nothing_is_recorded_in_installed_files(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(app, ["refute", "--record"])
+    assert done.exit_code == 2
+    assert "--record: these cases are installed; copy them" in done.stderr
