@@ -49,9 +49,9 @@ def pins_of(folder: Path) -> Path:
 
 
 def python_of(name: str) -> str | None:
-    """Where an interpreter is, by its name such as python3.13; None if this machine has none that starts."""
+    """Where an interpreter is, by its name such as python3.13, or its path; None if this machine has none that starts."""
     versions = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"), "versions")
-    beside = sorted(versions.glob(f"{name.removeprefix('python')}.*/bin/{name}"))
+    beside = sorted(versions.glob(f"{Path(name).name.removeprefix('python')}.*/bin/{Path(name).name}"))
     for place in filter(None, [shutil.which(name), *map(str, beside)]):
         if subprocess.run([place, "-c", "import ssl"], capture_output=True, check=False).returncode == 0:
             return place

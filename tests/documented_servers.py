@@ -40,7 +40,10 @@ ENDS = frozenset({
     "true", "umask", "uname", "unzip", "useradd", "wait", "while", "xargs", ".", ":", "{", "}", "(", ")",
 })  # fmt: skip
 """Programs that end by themselves, or start nothing on this machine that is not listed elsewhere."""
-MODULES = ("bandana", "docs.figures", "mkdocs", "mlflow", "mlflow.server.auth", "mlflow.store", "pip", "pytest", "venv")
+MODULES = (
+    "bandana", "bandana.ready", "docs.figures", "mkdocs", "mlflow", "mlflow.server.auth", "mlflow.store", "pip", "pytest",
+    "venv",
+)  # fmt: skip
 """Modules that end; those of `benchmarks` do too."""
 _PORT = re.compile(r"\b(?:4200|5000|5432|8786|8787)\b")
 

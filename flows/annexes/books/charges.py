@@ -332,7 +332,7 @@ def _charge_of(block: Block) -> Charge:
     span = (0, _EVERYBODY) if is_live else (first, first + block.cell.spec.horizon)
     facts = {
         **_facts_of(block), "relation": str(reserved.relation.value),
-        "trust": str(block.cell.claim().trust.value),
+        "trust": str(block.cell.claim().trust.value), "claim": block.cell.claim().statement,
     }  # fmt: skip
     return Charge({event: block.n_reps}, *span, facts)
 
@@ -341,8 +341,8 @@ def _facts_of(block: Block) -> JsonObject:
     """Facts that say which block it is."""
     cell = block.cell
     return {
-        "suite": cell.spec.name, "cell": cell.name, "title": cell.title, "block": block.index, "key": block.key,
-        "replications": block.n_reps, "noise": cell.noise, "seed": _seed_of(block),
+        "suite": cell.spec.name, "cell": cell.name, "block": block.index, "key": block.key, "replications": block.n_reps,
+        "noise": cell.noise, "seed": _seed_of(block),
     }  # fmt: skip
 
 

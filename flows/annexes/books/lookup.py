@@ -10,6 +10,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
+from bandana.audits.names import titled
 from bandana.flows.annexes.books import charges as charging
 from bandana.flows.annexes.books.bookkeeping import spending, witness
 from bandana.flows.annexes.books.bookkeeping.balance import Balance
@@ -115,7 +116,7 @@ def _suite(name: str, charges: Sequence[Charge], state: State) -> JsonObject:
 def _cell(name: str, charges: Sequence[Charge], state: State) -> JsonObject:
     return {
         "cell": name,
-        "title": charges[-1].facts.get("title", name),
+        "title": titled(name, charges[-1].facts.get("claim", "")),
         "blocks": len(charges),
         "open": sum(not charge.is_settled for charge in charges),
         "replications": sum(charge.facts["replications"] for charge in charges),
