@@ -84,7 +84,7 @@ def resumes_it_with_the_same_command(desk):
 
 
 def watches_progress_without_a_terminal_and_interrupts(desk):
-    desk.saves(SCHEDULE, "long.yaml", "name: nightly", swap=SMALL | {"8000": "1000000", "nightly": "long"})
+    desk.saves(SCHEDULE, "long.yaml", "name: nightly", swap=SMALL | {"8000": "10000000", "nightly": "long"})
     with desk.starts(SCHEDULE, "bandana run nightly.yaml --audit", {"nightly": "long"}) as run:
         first = run.until(lambda: re.search(r"^long: audit: .*", run.log.read_text(), re.MULTILINE))
         assert re.fullmatch(r"long: audit: \d of \d done \(\d+ %\).*; .* so far.*", first[0])
