@@ -199,9 +199,9 @@ def test_pyright_checks_a_users_lines_against_the_wheel(light, tmp_path):
     (tmp_path / "mine.py").write_text(TEN_LINES)
     (tmp_path / "wrong.py").write_text(MISTAKES)
     done = run(pyright, "--outputjson", "--pythonpath", light, "mine.py", "wrong.py", cwd=tmp_path)
-    found = json.loads(done.stdout)["generalDiagnostics"]
-    lines = [(each["file"].rpartition("/")[2], each["range"]["start"]["line"] + 1) for each in found]
-    assert lines == [("wrong.py", line) for line in (6, 7, 8)], found
+    diagnostics = json.loads(done.stdout)["generalDiagnostics"]
+    lines = [(each["file"].rpartition("/")[2], each["range"]["start"]["line"] + 1) for each in diagnostics]
+    assert lines == [("wrong.py", line) for line in (6, 7, 8)], diagnostics
 
 
 def as_from_here(printed):
