@@ -100,9 +100,9 @@ def verify_evidence(content: bytes, folder: Path) -> Callable[[], str | None]:
 
     path = folder / "evidence.npz"
     path.write_bytes(content)
-    found = check(Request(path))
-    render(found)
-    return lambda: written.evidence_differs(content, files.evidence()) if found.verification.is_verified else None
+    answer = check(Request(path))
+    render(answer)
+    return lambda: written.evidence_differs(content, files.evidence()) if answer.verification.is_verified else None
 
 
 def ending(kind: str, number: int, do: Callable[[], Callable[[], str | None]]) -> Ending:

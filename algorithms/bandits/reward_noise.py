@@ -1,6 +1,7 @@
 """Noise on a sum of rewards of which one may be replaced, as large as a promise asks for.
 
-It is rounded up by one part in 1e12, so that no rounding leaves it below the theorem's.
+It is rounded up by one part in 1e12, so that no rounding leaves it below the theorem's. Both functions raise a ValueError
+for an epsilon that is not positive, and an order alpha that is not above 1.
 """
 
 from __future__ import annotations

@@ -157,14 +157,14 @@ def linear_minimax_bound(grid: ArrayLike, dimension: int, reward_range: Interval
 
 
 def pure_minimax(rounds: FloatArray, n_arms: int, epsilon: float) -> FloatArray:
-    """(K - 1) m / 2 of `minimax_bound` under epsilon-DP at each horizon, in units of the width."""
+    """(n_grid,) (K - 1) m / 2 of `minimax_bound` under epsilon-DP at horizons `rounds`, (n_grid,); in units of the width."""
     return _at_the_crossing(rounds, n_arms, lambda m: (rounds - m) * np.exp(-epsilon * m))
 
 
 def gaussian_minimax(rounds: FloatArray, n_arms: int, mu: float) -> FloatArray:
-    """(K - 1) m / 2 of `minimax_bound` under mu-GDP at each horizon, in units of the width.
+    """(n_grid,) (K - 1) m / 2 of `minimax_bound` under mu-GDP at horizons `rounds`, (n_grid,); in units of the width.
 
-    Of the n it looks at some, which makes the bound smaller at most; those beyond 20 / mu would not change a digit.
+    It tries some of the n, so the bound may be smaller than the largest one; those beyond 20 / mu would change no digit.
     """
     largest = min(float(rounds.max(initial=0)), 20 / mu)
     every = np.unique(np.append(np.arange(0.0, 30.0), np.ceil(np.geomspace(30, max(31.0, largest), 200))))
@@ -179,7 +179,7 @@ def gaussian_minimax(rounds: FloatArray, n_arms: int, mu: float) -> FloatArray:
 
 
 def _at_the_crossing(rounds: FloatArray, n_arms: int, other: Callable[[FloatArray], FloatArray]) -> FloatArray:
-    """(K - 1) m / 2 where (K - 1) m equals what falls in m, by bisection and from below."""
+    """(n_grid,) (K - 1) m / 2 where (K - 1) m equals `other`, which falls in m (n_grid,); by bisection, from below."""
     low, high = np.zeros_like(rounds), rounds / (n_arms - 1)
     for _ in range(52):
         middle = (low + high) / 2

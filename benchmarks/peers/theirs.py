@@ -194,9 +194,9 @@ def _vowpalwabbit() -> tuple[Any, Any]:
         return draws.choices(range(p.N_ARMS), law)[0]
 
     def learn(vector: Any, action: int, reward: float) -> None:
-        measured = lines(vector)
-        measured[1 + action] = f"0:{-reward}:{shown[0][action]:.6f} |a a{action}"
-        workspace.learn(measured)
+        example = lines(vector)
+        example[1 + action] = f"0:{-reward}:{shown[0][action]:.6f} |a a{action}"
+        workspace.learn(example)
 
     return choose, learn
 

@@ -174,10 +174,10 @@ def _bound(settings: Settings, means: FloatArray | None, grid: IntArray) -> Regr
         algorithm.regret_bound(grid),
         f"{_HAN}, as derived here, with constants: D + sum min(D, 2 e_t), e_t = R sqrt(2 log(4 / failure) + d log(1 + t / "
         f"(lambda d))) / sqrt l + (g_t + (lambda + 2 q_t) B) / l, l = lambda + max(0, kappa t - sqrt(2 kappa t log(4 d T / "
-        f"failure))). Greedy choices have E[x x^T] >= kappa I and |theta| <= B. Here kappa = {algorithm.diversity:g}, "
-        f"D = {algorithm.reward_range.width:g}, d = {algorithm.context_dimension}, lambda = {algorithm.ridge:g}, R = B = "
-        f"{algorithm.reward_scale:g}, q_t = {matrix:.3g} and g_t = {vector:.3g} at the end. Exceeded with probability at "
-        f"most {algorithm.failure:.3g}",
+        f"failure))). It holds where greedy choices have E[x x^T] >= kappa I and |theta| <= B. Here kappa = "
+        f"{algorithm.diversity:g}, D = {algorithm.reward_range.width:g}, d = {algorithm.context_dimension}, lambda = "
+        f"{algorithm.ridge:g}, R = B = {algorithm.reward_scale:g}, q_t = {matrix:.3g} and g_t = {vector:.3g} at the end. "
+        f"Exceeded with probability at most {algorithm.failure:.3g}",
     )
 
 

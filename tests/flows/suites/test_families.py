@@ -81,20 +81,20 @@ def test_each_cell_is_tracked_with_its_parameters_and_its_epsilons_side_by_side(
     assert sorted(by_name) == sorted(cell.title for cell in cells)
     assert {cell.title for cell in cells if cell.is_private} == set(TITLES[name])
     for cell in cells:
-        found = by_name[cell.title]
-        assert found.tags["cell"] == cell.name
-        assert found.params["algorithm"] == cell.entry.name
+        run = by_name[cell.title]
+        assert run.tags["cell"] == cell.name
+        assert run.params["algorithm"] == cell.entry.name
         for parameter, value in cell.parameters().items():
-            assert type(value)(found.params[parameter]) == value
-        assert "regret/final" in found.metrics
+            assert type(value)(run.params[parameter]) == value
+        assert "regret/final" in run.metrics
         epsilons = [
-            found.metrics.get(metric)
+            run.metrics.get(metric)
             for metric in ("privacy/epsilon_claimed", "privacy/epsilon_accounted", "audit/epsilon_measured")
         ]
         if not cell.is_private:
             assert epsilons == [None] * 3
             continue
-        assert found.tags["verdict"] == "PASS"
+        assert run.tags["verdict"] == "PASS"
         assert epsilons[0] == pytest.approx(cell.claim().epsilon_at(1e-5))
         assert epsilons[0] * (1 + 1e-9) >= epsilons[1]
         assert epsilons[1] * (1 + 1e-9) >= epsilons[2] > 0
