@@ -127,13 +127,12 @@ class _NoFloor(UCRLVTRPlus):
     def contribution(self, released: Released, record: Record) -> FloatArray:
         assert record.states is not None
         out = np.empty((len(record.user), self.n_blocks, self.model.dimension, self.model.dimension + 1))
-        steps, center, norm, value = self._aims
-        square, square_norm, square_value, floor, top, spread = self._levels
+        center, norm, value, floor, top, spread = self._levels
+        levels = (0.0 * center, norm, value, _TINY * floor, top, spread)
         zeros = np.zeros((len(out), self.targets.n_blocks))
         value_targets_numba.contribute_weighted(
-            self.model.features, steps, center, norm, value, 0.0 * square, square_norm, square_value, value, _TINY * floor,
-            top, spread, released.estimate, released.inverse, zeros, zeros, released.values, record.states, record.actions,
-            out,
+            self.model.features, self._aims, levels, released.estimate, released.inverse, zeros, zeros, released.values,
+            record.states, record.actions, out,
         )  # fmt: skip
         return out
 

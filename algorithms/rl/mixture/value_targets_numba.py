@@ -176,13 +176,12 @@ def proxy(variance, spread):  # type: ignore[no-untyped-def]
 
 @_kernel
 def contribute_weighted(  # type: ignore[no-untyped-def]
-    features, steps, center, norm_bound, value_bound, square_center, square_norm, square_value, most, floor, top, spread,
-    estimate, inverse, check_width, square_width, values, states, actions, out,
+    features, aims, levels, estimate, inverse, check_width, square_width, values, states, actions, out
 ):  # fmt: skip
     """One episode's pairs of UCRL-VTR+: of step b, (x x^T, y x) / s^2 to block b, (z z^T, u z) to block n + b.
 
     Here x, y are those of `contribute`; z = phi_((V - c)^2 - c2)(s_h, a_h), u = (V(s_(h+1)) - c)^2 - c2; and s^2, which is
-    to bound the variance of y from above, is with m = `most`
+    to bound the variance of y from above, is with m = `value_bound`
 
         var = <z, w_(n+b)> + c2, moved into [0, m^2], less the square of <x, w_b>, moved into [-m, m],
         s^2 = var + min(m^2, 2 m check |x|) + min(m^2, square |z|),       moved into [floor, top],
@@ -190,10 +189,12 @@ def contribute_weighted(  # type: ignore[no-untyped-def]
     norms in the inverses, widths `check` and `square`. Bounds cut as there. Where `spread` S is above 0, the `proxy` of this
     bound on the variance is moved there in its place.
 
-    features: (n_states, n_actions, n_states, d); steps, ..., spread: (n,); estimate: (n_reps, 2 n, d), inverse: (n_reps, 2
-    n, d, d), check_width, square_width: (n_reps, n); values, states, actions as of `contribute`; out: (n_reps, 2 n, d, d +
-    1).
+    features: (n_states, n_actions, n_states, d); aims: (n,) steps, c, bounds of |x| and m; levels: (n,) c2, bounds of |z|
+    and |u|, floor, top, S; estimate: (n_reps, 2 n, d), inverse: (n_reps, 2 n, d, d), check_width, square_width: (n_reps,
+    n); values, states, actions as of `contribute`; out: (n_reps, 2 n, d, d + 1).
     """
+    steps, center, norm_bound, value_bound = aims
+    square_center, square_norm, square_value, floor, top, spread = levels
     n_states, d, n = features.shape[2], features.shape[3], len(steps)
     x, z, squares = np.empty(d), np.empty(d), np.empty(n_states)
     for r in range(out.shape[0]):
@@ -215,7 +216,7 @@ def contribute_weighted(  # type: ignore[no-untyped-def]
                 for j in range(d):
                     x_norm += x[i] * inverse[r, b, i, j] * x[j]
                     z_norm += z[i] * inverse[r, n + b, i, j] * z[j]
-            m = most[b]
+            m = value_bound[b]
             mean, square = min(max(mean, -m), m), min(max(square, 0.0), m * m)
             variance = square - mean * mean
             variance += min(m * m, 2.0 * m * check_width[r, b] * math.sqrt(max(x_norm, 0.0)))

@@ -138,13 +138,9 @@ class UCRLVTRPlus(UCRLVTR):
             raise ValueError("this algorithm learns from episodes, and the stream has none")
         n, d = self.targets.n_blocks, self.model.dimension
         out = np.empty((len(record.user), 2 * n, d, d + 1))
-        steps, center, norm, value = self._aims
-        square, square_norm, square_value, floor, top, spread = self._levels
-        check = self._check_width(released)
         value_targets_numba.contribute_weighted(
-            self.model.features, steps, center, norm, value, square, square_norm, square_value, value, floor, top, spread,
-            released.estimate, released.inverse, check, np.ascontiguousarray(released.width[:, n:]), released.values,
-            record.states, record.actions, out,
+            self.model.features, self._aims, self._levels, released.estimate, released.inverse, self._check_width(released),
+            np.ascontiguousarray(released.width[:, n:]), released.values, record.states, record.actions, out,
         )  # fmt: skip
         return out
 

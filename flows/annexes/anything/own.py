@@ -120,10 +120,10 @@ def _may_be_play(tree: ast.Module, name: str) -> bool:
     """True if the text defines a function of that name, a lambda, a bound function, or an object that is called."""
     for node in reversed(tree.body):
         match node:
-            case ast.FunctionDef(name=found, args=arguments) if found == name:
+            case ast.FunctionDef(name=defined, args=arguments) if defined == name:
                 taken = [*arguments.posonlyargs, *arguments.args]
                 return bool(taken) and taken[0].arg not in _ARM_NAMES
-            case ast.Assign(targets=[ast.Name(id=found)], value=value) if found == name:
+            case ast.Assign(targets=[ast.Name(id=defined)], value=value) if defined == name:
                 return isinstance(value, ast.Lambda) or (isinstance(value, ast.Call) and _makes_play(tree, value.func))
     return False
 
