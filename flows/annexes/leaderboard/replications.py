@@ -25,11 +25,12 @@ from bandana.flows.spec.aims import Aim
 
 SKEWED, ENOUGH = 2.0, 200
 """Sample skewness beyond which a row plays on, and its replications then."""
+_ROUNDING = 1e-9
 
 
 def is_skewed(values: FloatArray) -> bool:
-    """True if the sample skewness of (n_reps,) values exceeds `SKEWED`; equal values have none."""
-    return bool(np.ptp(values) > 0 and skew(values) > SKEWED)
+    """True if the sample skewness of (n_reps,) values exceeds `SKEWED`; values that are equal up to rounding have none."""
+    return bool(np.ptp(values) > _ROUNDING * np.abs(values).max() and skew(values) > SKEWED)
 
 
 def longer(cell: Cell, summary: Summary) -> Cell | None:
