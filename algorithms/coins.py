@@ -32,7 +32,7 @@ from functools import cached_property
 import numpy as np
 
 from bandana.algorithms.protocol import FloatArray, IntArray
-from bandana.algorithms.public_coins import uniform
+from bandana.algorithms.public_coins import of_decisions
 
 _COINS = 0x636F_696E
 """Key of the seed's child that coins are made of; no noise and no reward comes from it."""
@@ -62,7 +62,7 @@ class Coins:
 
     def draw(self, user: IntArray, step: int, n_coins: int) -> FloatArray:
         """(n_reps, n_coins) in [0, 1), multiples of 2^-53: the coins of the decision on user[r] at a step of the episode."""
-        return uniform(self._keys[:, None], user[:, None], step, np.arange(n_coins))
+        return np.asarray(of_decisions(self._keys, user, step, n_coins))
 
 
 def _states(seed: np.random.SeedSequence, n: int) -> IntArray:

@@ -20,11 +20,11 @@ Java library.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
+from numba import njit
 
 from bandana.algorithms.protocol import FloatArray, IntArray
 
-_Words = NDArray[np.uint64]
+_kernel = njit(cache=True, nogil=True)
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _ONE = np.uint64(1)
@@ -55,9 +55,23 @@ def uniform(*words: int | IntArray) -> FloatArray:
     return np.asarray((state >> np.uint64(64 - _BITS)) * 2.0**-_BITS)
 
 
-def _output(state: _Words, n: _Words) -> _Words:
+@_kernel
+def _output(state, n):  # type: ignore[no-untyped-def]
     """Output n, from 0, of the SplitMix64 generator with the given state; products are meant to overflow."""
     z = state + (n + _ONE) * _GOLDEN
     z = (z ^ (z >> np.uint64(30))) * _FIRST
     z = (z ^ (z >> np.uint64(27))) * _SECOND
-    return np.asarray(z ^ (z >> np.uint64(31)))
+    return z ^ (z >> np.uint64(31))
+
+
+@_kernel
+def of_decisions(keys, users, step, n_coins):  # type: ignore[no-untyped-def]
+    """`uniform(keys[:, None], users[:, None], step, np.arange(n_coins))`, for words that are known to be none below 0."""
+    coins = np.empty((len(keys), n_coins))
+    for r in range(len(keys)):
+        state = np.uint64(0)
+        for word in (keys[r], users[r], step):
+            state = _output(state, np.uint64(word))
+        for i in range(n_coins):
+            coins[r, i] = (_output(state, np.uint64(i)) >> np.uint64(64 - _BITS)) * 2.0**-_BITS
+    return coins

@@ -83,14 +83,6 @@ class _SeenRewardDecides(FixedSetGPUCB):
         released.upper[rows, at] += self._half * seen
 
 
-def _has_one_decision_set(honest: PooledGPUCB) -> bool:
-    return honest.pool.n_contexts == 1
-
-
-def _has_several_decision_sets(honest: PooledGPUCB) -> bool:
-    return honest.pool.n_contexts > 1
-
-
 _REGRESSION = without(LINUCB, "shift-from-noise", "not-clipped", "contexts-not-clipped")
 _ON_FEATURES = (
     *_REGRESSION, SHIFT_FROM_NOISE, regression.PREFIX_NOISE_REDRAWN, regression.HALF_FOR_GOE, regression.NO_DIAGONAL,
@@ -105,9 +97,9 @@ left to the other audits. And a reward a few ranges off, not clipped, is what th
 
 ON_A_POOL: tuple[Control, ...] = (
     *_REGRESSION, regression.PREFIX_NOISE_REDRAWN,
-    fault_of(_CountsTakenForPublic, is_fault=_has_several_decision_sets),
+    fault_of(_CountsTakenForPublic, is_fault=lambda honest: honest.pool.n_contexts > 1),
     fault_of(_PooledRewardsInCents, name="rewards-in-cents"),
-    fault_of(_SeenRewardDecides, is_fault=_has_one_decision_set),
+    fault_of(_SeenRewardDecides, is_fault=lambda honest: honest.pool.n_contexts == 1),
 )  # fmt: skip
 
 KERNEL_CONTROLS: dict[str, tuple[Control, ...]] = {

@@ -76,8 +76,9 @@ def render_pdf(document: Document, *, appendix: bool = False) -> bytes:
     import typst
 
     page = _page(document)
-    page["date"], page["cut"] = None, [] if appendix else [each["title"] for each in page["sections"] if _is_appendix(each)]
-    page["sections"] = [each for each in page["sections"] if appendix or not _is_appendix(each)]
+    cut = [each for each in page["sections"] if each["part"] == "appendix" and not appendix]
+    page["date"], page["cut"] = None, [each["title"] for each in cut]
+    page["sections"] = [each for each in page["sections"] if each not in cut]
     if document["created"] is not None:
         moment = datetime.fromisoformat(document["created"]).astimezone(UTC)
         page["date"] = [moment.year, moment.month, moment.day, moment.hour, moment.minute, moment.second]
@@ -91,10 +92,6 @@ def render_pdf(document: Document, *, appendix: bool = False) -> bytes:
         source = _environment().from_string(_resource("report.typ.j2")).render(roles=ROLES)
         (root / "report.typ").write_text(source, encoding="utf-8")
         return bytes(typst.compile(str(root / "report.typ"), root=folder, format="pdf", ignore_system_fonts=True))
-
-
-def _is_appendix(section: Section) -> bool:
-    return section["part"] == "appendix"
 
 
 def _images(sections: list[Section]) -> list[Image]:

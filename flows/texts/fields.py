@@ -65,11 +65,6 @@ _EXPONENT = re.compile(r"[-+]?[0-9.]+e[-+]?[0-9]+", re.I)
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
 
 
-def _several(value: object) -> object:
-    """One value where a list is also allowed."""
-    return value if isinstance(value, list) else [value]
-
-
 def distinct(values: list[T]) -> list[T]:
     """The values, none of which stands twice."""
     if twice := [value for value in values if values.count(value) > 1]:
@@ -77,7 +72,8 @@ def distinct(values: list[T]) -> list[T]:
     return values
 
 
-OneOrSeveral = Annotated[list[T], BeforeValidator(_several), Field(min_length=1), AfterValidator(distinct)]
+_LISTED = BeforeValidator(lambda value: value if isinstance(value, list) else [value])
+OneOrSeveral = Annotated[list[T], _LISTED, Field(min_length=1), AfterValidator(distinct)]
 
 
 def _number(value: object) -> object:

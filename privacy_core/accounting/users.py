@@ -56,7 +56,8 @@ def worst_user(charges: Iterable[Touched], users: Participation) -> Counter[Even
             plain.append(charge)
         else:
             sequences.setdefault((charge.event, charge.sequence, charge.first), []).append(charge)
-    shifts = [Paid(one.start, one.stop, _squares(one.event, users.most)) for one in plain if _is_shift(one.event)]
+    shifted = [one for one in plain if isinstance(one.event, GaussianEvent | ConcentratedEvent)]
+    shifts = [Paid(one.start, one.stop, _squares(one.event, users.most)) for one in shifted]
     for (event, sequence, _), rows in sequences.items():
         shifts.append(_whole(event, sequence, rows, users))
     pures = [Paid(one.start, one.stop, _pure(one.event, users.most)) for one in plain if isinstance(one.event, BoundedEvent)]
@@ -69,10 +70,6 @@ def worst_user(charges: Iterable[Touched], users: Participation) -> Counter[Even
     if pures:
         events[PureEvent(_most(pures, users, is_square=False) * _UP)] = 1
     return events
-
-
-def _is_shift(event: Event) -> bool:
-    return isinstance(event, GaussianEvent | ConcentratedEvent)
 
 
 def _whole(event: Event, sequence: Sequence, rows: list[Touched], users: Participation) -> Paid:
