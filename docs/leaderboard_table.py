@@ -29,10 +29,14 @@ def winners(document: Any, column: str = "defaults") -> str:
 
     Args:
       document: a valid leaderboard.
-      column: defaults or tuned.
+      column: defaults or tuned; of tuned rows only contests that somebody has won.
     """
     heads = _heads(document)
-    return "\n".join(f"| {' | '.join(row)} |" for row in [heads, ["---"] * len(heads), *contests(document, None, column)])
+    rows = contests(document, None, column)
+    if column == "tuned":
+        rows = [row for row in rows if any(cell and not cell.startswith("nobody") for cell in row[2:5])]
+    first, *rest = (f"| {' | '.join(row)} |" for row in [heads, *rows])
+    return "\n".join([first, "|---" * len(heads) + "|", *rest])
 
 
 def contests(document: Any, guarantee: str | None, column: str = "defaults") -> list[list[str]]:
@@ -84,12 +88,13 @@ def families(values: dict[str, Any]) -> str:
 def _winner(best: dict[str, Any] | None, rows: dict[str, Any]) -> str:
     if best is None or best["label"] is None:
         return ""
-    first = f"{family_of(rows[best['label']])} {number(float(best['mean']))}"
+    name = family_of(rows[best["label"]]).replace(f" {best['privacy_model']}", "")  # which stands in the row
+    first = f"{name} {number(float(best['mean']))}"
     if best["not_beaten"]:
         return f"nobody ({first})"
     others = len(best["best_set"]) - 1
     level = f" (µ = {number(best['mu_claimed'])})" if best["mu_claimed"] < best["mu"] / 2 else ""
-    return f"{first}{level}" + (f", or {others} of {best['candidates'] - 1} others" if others else "")
+    return f"{first}{level}" + (f" +{others}/{best['candidates'] - 1}" if others else "")
 
 
 def _size(document: dict[str, Any]) -> str:
