@@ -202,22 +202,22 @@ def _winners(document: Leaderboard, guarantee: str | None = None, column: str = 
     """A table of winners of all problems and trust models; empty where there is no contest."""
     levels = document["levels"]
     heads = [f"µ ≤ {number(level)}" for level in levels]
-    columns: list[Column] = ["Problem", "Measure", "Trust", *heads, right("Uniform"), right("Best constant")]
+    columns: list[Column] = ["Problem", "Trust", *heads, right("Uniform"), right("Constant")]
     rows = []
     for problem in document["problems"]:
         for trust in dict.fromkeys(best["privacy_model"] for best in problem["best"]):
             own = contests_of(problem, trust, guarantee, column)
-            head = MEASURES[problem["measure"]].head
+            head = "" if problem["measure"] == "regret" else f", {MEASURES[problem['measure']].head.lower()}"
             means = {row["label"]: number(float(row["mean"])) for row in problem["rows"]}
             unlearned = [means.get(label, NONE) for label in (UNIFORM, CONSTANT)]
             if own:
-                rows.append([problem["title"], head, trust, *(_winner(own.get(level)) for level in levels), *unlearned])
+                rows.append([problem["title"] + head, trust, *(_winner(own.get(level)) for level in levels), *unlearned])
     caption = (
-        "The private row of least mean regret, rounds to stop, or share of wrong answers, each entry at its weakest claim "
+        "The private row of least mean regret, or of what stands behind a problem's name, each entry at its weakest claim "
         "within µ; below it, the others of the confidence set of the best. Nobody: that row is not shown to beat what "
         "needs no learning. Last: uniform play, and the best constant action where that is not what is learned."
     )
-    widths = [2.0, 1.0, 0.8, *[2.0] * len(levels), 0.8, 0.8]
+    widths = [2.0, 0.8, *[2.0] * len(levels), 0.8, 0.8]
     return [table_block(caption, columns, rows, widths=widths)] if rows else []
 
 
