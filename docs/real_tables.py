@@ -28,7 +28,7 @@ _PLACE = re.compile(r"(<!-- win rates -->\n).*?(<!-- end -->)", re.S)
 
 
 def tables(document: dict[str, Any]) -> str:
-    """Who learned anything, and win rates of all pairs of algorithms, as Markdown."""
+    """Who learned anything, and win rates of all pairs of algorithms, as Markdown; the file beside it has the pairs."""
     rates = document["win_rates"]
     finished, problems = rates[0]["finished"], rates[0]["problems"]
     rows = [row for problem in document["problems"] if not problem["missing"] for row in problem["rows"]]
@@ -38,18 +38,26 @@ def tables(document: dict[str, Any]) -> str:
         "Tables on which anybody learned anything:", "",
         f"| protection | {' | '.join(heads)} |", "|---|" + "---|" * len(heads),
         *(f"| {' | '.join(row)} |" for row in learned), "",
-        "Each pair once: the share of tables on which the first loses less, with its interval, and on how many each is "
-        f"shown to be better. [A CSV file]({PAIRS.name}) also has the pairs with uniform play and the best constant "
-        "action.", "",
-        f"| {' | '.join(HEADS)} |", "|---|---|---|---|---|---|---|",
+        "The percentage of tables on which the row's entry loses less than the column's, with its interval. [A CSV "
+        f"file]({PAIRS.name}) also has the pairs with uniform play and the best constant action, and on how many tables "
+        "each of a pair is shown to be better.", "",
     ]  # fmt: skip
-    algorithms = [row for row in pairs(document) if not {UNIFORM, CONSTANT} & set(row)]
-    return "\n".join(
-        [
-            *lines,
-            *(f"| {model} | {level} | `{a}` | `{b}` | {' | '.join(rest)} |" for model, level, a, b, *rest in algorithms),
-        ]
-    )
+    return "\n".join([*lines, *(line for each in rates for line in matrix(each))]).rstrip()
+
+
+def matrix(rates: dict[str, Any]) -> list[str]:
+    """Win rates of a trust model and level, as lines of Markdown; none where one entry plays alone."""
+    shares = {(duel["first"], duel["second"]): share_of(duel) for duel in rates["duels"]}
+    names = [name for name in dict.fromkeys(first for first, _ in shares) if name not in (UNIFORM, CONSTANT)]
+    if len(names) < 2:
+        return []
+    heads = [name.replace(f" {rates['privacy_model']}", "").replace(" non-private", "") for name in names]
+    cells = [[shares.get((row, column), "").replace(" %", "").replace(" to ", "–") for column in names] for row in names]
+    return [
+        f"| {rates['privacy_model']}, {level_of(rates)} | {' | '.join(heads)} |",
+        "|---" * (len(names) + 1) + "|",
+        *(f"| `{head}` | {' | '.join(row)} |" for head, row in zip(heads, cells, strict=True)), "",
+    ]  # fmt: skip
 
 
 def pairs(document: dict[str, Any]) -> list[list[str]]:
