@@ -66,7 +66,7 @@ def _output(state, n):  # type: ignore[no-untyped-def]
 
 @_kernel
 def of_decisions(keys, users, step, n_coins):  # type: ignore[no-untyped-def]
-    """`uniform(keys[:, None], users[:, None], step, np.arange(n_coins))`, for words that are known to be none below 0."""
+    """(n_reps, n_coins) `uniform(key, user, step, i)` for keys and users (n_reps,); words below 0 are not refused."""
     coins = np.empty((len(keys), n_coins))
     for r in range(len(keys)):
         state = np.uint64(0)

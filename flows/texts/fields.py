@@ -72,7 +72,7 @@ def distinct(values: list[T]) -> list[T]:
     return values
 
 
-_LISTED = BeforeValidator(lambda value: value if isinstance(value, list) else [value])
+_LISTED = BeforeValidator(lambda value: value if isinstance(value, list) else [value])  # one value: a list of one
 OneOrSeveral = Annotated[list[T], _LISTED, Field(min_length=1), AfterValidator(distinct)]
 
 

@@ -25,6 +25,14 @@ def test_coins_are_the_same_on_every_machine():
     assert (uniform(2**40, 7, np.arange(3)) * 2**53).tolist() == PINNED
 
 
+def test_compiled_coins_of_decisions_are_the_same_to_the_last_bit():
+    keys, users = np.array([0, 1, 2**62 - 1, 987654321]), np.array([0, 2**40, 7, 2**62])
+    for step, n_coins in ((0, 1), (5, 3), (2**31, 2)):
+        coins = public_coins.of_decisions(keys, users, step, n_coins)
+        assert coins.tolist() == uniform(keys[:, None], users[:, None], step, np.arange(n_coins)).tolist()
+    assert public_coins.of_decisions(keys, users, 0, 0).shape == (4, 0)
+
+
 def test_a_coin_depends_on_its_words_alone():
     rows, columns = np.arange(4)[:, None], np.arange(5)
     together = uniform(3, rows, columns)

@@ -207,11 +207,11 @@ def _winners(document: Leaderboard, guarantee: str | None = None, column: str = 
     for problem in document["problems"]:
         for trust in dict.fromkeys(best["privacy_model"] for best in problem["best"]):
             own = contests_of(problem, trust, guarantee, column)
-            head = "" if problem["measure"] == "regret" else f", {MEASURES[problem['measure']].head.lower()}"
+            measure = "" if problem["measure"] == "regret" else f", {MEASURES[problem['measure']].head.lower()}"
             means = {row["label"]: number(float(row["mean"])) for row in problem["rows"]}
             unlearned = [means.get(label, NONE) for label in (UNIFORM, CONSTANT)]
             if own:
-                rows.append([problem["title"] + head, trust, *(_winner(own.get(level)) for level in levels), *unlearned])
+                rows.append([problem["title"] + measure, trust, *(_winner(own.get(level)) for level in levels), *unlearned])
     caption = (
         "The private row of least mean regret, or of what stands behind a problem's name, each entry at its weakest claim "
         "within µ; below it, the others of the confidence set of the best. Nobody: that row is not shown to beat what "

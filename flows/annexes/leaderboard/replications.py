@@ -25,7 +25,7 @@ from bandana.flows.spec.aims import Aim
 
 SKEWED, ENOUGH = 2.0, 200
 """Sample skewness beyond which a row plays on, and its replications then."""
-_ROUNDING = 1e-9
+_ROUNDING = 1e-9  # range, over the largest value, below which values differ by rounding alone
 
 
 def is_skewed(values: FloatArray) -> bool:
