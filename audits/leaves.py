@@ -237,7 +237,7 @@ class _Walk:
         )
         if isinstance(value, types.MethodType):
             yield from self.parts(value.__self__, f"{path}.__self__")
-        if isinstance(value, type) and not _is_importable(value):
+        if isinstance(value, type) and not is_importable(value):
             for name, item in vars(value).items():
                 if isinstance(item, types.FunctionType) or not (name.startswith("__") or isinstance(item, _DESCRIPTORS)):
                     yield from self.parts(item, f"{path}.{name}")
@@ -245,7 +245,7 @@ class _Walk:
             kept = {f"default {place}": item for place, item in enumerate(value.__defaults__ or ())} | (
                 value.__kwdefaults__ or {}
             )
-            if not _is_importable(value):
+            if not is_importable(value):
                 kept["constants"] = [one for one in value.__code__.co_consts if not isinstance(one, types.CodeType)]
             names = value.__code__.co_freevars
             for name, cell in zip(names, value.__closure__ or (), strict=True):
@@ -259,7 +259,7 @@ class _Walk:
     def _object(self, value: Any, path: str) -> Iterator[Leaf]:
         """Any other object: its attributes, the state that a copy of it would have, and a class that was made for it."""
         yield Leaf(f"{path}#type", _name(type(value)))
-        if not _is_importable(type(value)):
+        if not is_importable(type(value)):
             yield from self.parts(type(value), f"{path}#class")
         if _name(type(value)) in _BOOKKEEPING:
             return
@@ -350,7 +350,7 @@ def _text(text: str, path: str, kind: str) -> Iterator[Leaf]:
         yield Leaf(f"{path}#around", _NUMBER.sub("0", text), np.array(numbers, dtype=float))
 
 
-def _is_importable(named: type | types.FunctionType) -> bool:
+def is_importable(named: type | types.FunctionType) -> bool:
     """True if a class or a function stands under its name in its module; what is made in a call may hold what that knew."""
     place: object = sys.modules.get(named.__module__)
     for part in named.__qualname__.split("."):

@@ -15,6 +15,7 @@ _WELL_INSIDE = 1 - 1e-6
 """Vectors whose squared norm, however it is rounded, is less than this share of the radius's are not shortened."""
 _EXACT_SQUARE = 1e-290
 """Squares below it may have lost digits: nothing is decided by them."""
+_TINY = np.finfo(float).tiny
 _FEW = 8
 """Coordinates below which NumPy adds up one after the other on either axis, with the same rounding."""
 
@@ -75,17 +76,18 @@ class Ball:
           ValueError: an entry is NaN or infinite.
         """
         array = np.asarray(vectors, dtype=float)
-        clipped = array.copy()
         square = self.radius * self.radius
         limit = _WELL_INSIDE * square if square > _EXACT_SQUARE else 0.0
-        is_far = ~(np.einsum("...d,...d->...", array, array) < limit)  # what is no number is far
-        if not is_far.any():
-            return clipped
+        is_inside = np.einsum("...d,...d->...", array, array) < limit  # what is no number is far
+        n_inside = np.count_nonzero(is_inside)
+        if n_inside == is_inside.size:
+            return array.copy()
         if not np.isfinite(array).all():
             place = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
             raise ValueError(f"cannot clip a vector with the entry {float(array[place])!r} (at index {place})")
-        if is_far.all():
+        if n_inside == 0:
             return _shortened(array, self.radius)
+        clipped, is_far = array.copy(), ~is_inside
         clipped[is_far] = _shortened(array[is_far], self.radius)
         return clipped
 
@@ -96,9 +98,10 @@ def _shortened(vectors: FloatArray, radius: float) -> FloatArray:
     Sums run over the longer axis side by side: over few coordinates, in the same order, many times as fast.
     """
     has_few = vectors.shape[-1] < _FEW
-    array, axis = (np.ascontiguousarray(np.moveaxis(vectors, -1, 0)), 0) if has_few else (vectors, -1)
+    array, axis = (np.ascontiguousarray(vectors.T), 0) if has_few else (vectors, -1)
     # Over the largest entry first: its square may be beyond the largest number.
-    largest = np.maximum(np.abs(array).max(axis=axis, keepdims=True, initial=0.0), np.finfo(float).tiny)
-    norm = largest * np.linalg.norm(array / largest, axis=axis, keepdims=True)
+    largest = np.maximum(np.abs(array).max(axis=axis, keepdims=True, initial=0.0), _TINY)
+    share = array / largest
+    norm = largest * np.sqrt(np.add.reduce(share * share, axis=axis, keepdims=True))
     clipped = array * (radius / np.maximum(norm, radius))
-    return np.ascontiguousarray(np.moveaxis(clipped, 0, -1)) if has_few else clipped
+    return np.ascontiguousarray(clipped.T) if has_few else clipped

@@ -145,14 +145,14 @@ class FactorizedSum(RunningSum[Rows]):
 
         factors, whitened = self.factorization, self.mechanism.whiten(value)
         if isinstance(factors, DenseFactorization):
-            owners = np.arange(len(memory.n_steps))[rows]
-            memory.encoder[step, owners] = whitened
+            places: Any = now if reps is None and is_lockstep else (step, np.arange(len(memory.n_steps))[rows])
+            memory.encoder[places] = whitened
             try:
                 noisy = release(_row_product(factors.encoder, memory.encoder, step, rows))
             except BaseException:
-                memory.encoder[step, owners] = 0.0  # as before: a step is entered once
+                memory.encoder[places] = 0.0  # as before: a step is entered once
                 raise
-            memory.decoder[step, owners] = noisy
+            memory.decoder[places] = noisy
             answer = _row_product(factors.decoder, memory.decoder, step, rows)
         elif reps is None and is_lockstep and whitened.size:
             answer = _buffered(factors, memory, whitened, now, release)

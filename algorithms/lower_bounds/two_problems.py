@@ -43,7 +43,8 @@ def summed_errors(n_users: ArrayLike, spread: ArrayLike, privacy: Privacy) -> Fl
         return _exponential(n, local_kl((1 + s) / 2, (1 - s) / 2, privacy.epsilon, privacy.mu))
     errors = _exponential(n, bernoulli_kl((1 + s) / 2, (1 - s) / 2))
     if privacy.epsilon is not None:
-        errors = np.maximum(errors, _logistic(n, privacy.epsilon * s))
+        rate = privacy.epsilon * s  # of the integral of 2 / (1 + e^(rate t))
+        errors = np.maximum(errors, 2 * (math.log(2) - np.log1p(np.exp(-rate * n))) / rate)
     if privacy.mu is not None:
         errors = np.maximum(errors, _normal(n, privacy.mu * s / 2))
     return errors
@@ -54,11 +55,6 @@ def _exponential(n: FloatArray, rate: FloatArray) -> FloatArray:
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         errors = np.where(np.isinf(rate), 0.0, -np.expm1(-rate * n) / (2 * rate))
     return np.asarray(np.where(rate > 0, errors, n / 2))
-
-
-def _logistic(n: FloatArray, rate: FloatArray) -> FloatArray:
-    """The integral of 2 / (1 + e^(rate t)): 2 (log 2 - log(1 + e^(-rate n))) / rate."""
-    return np.asarray(2 * (math.log(2) - np.log1p(np.exp(-rate * n))) / rate)
 
 
 def _normal(n: FloatArray, rate: FloatArray) -> FloatArray:

@@ -57,7 +57,8 @@ class FeatureMap(ABC):
         if not _is_unchangeable(array):
             return self._mapped(array)
         for known in self._last:
-            if _is_same(known.points, array):
+            mine = known.points  # views of the same memory are equal: what is kept alive is not given away again
+            if mine.ctypes.data == array.ctypes.data and mine.shape == array.shape and mine.strides == array.strides:
                 return known.features
         features = self._mapped(array)
         features.setflags(write=False)
@@ -85,11 +86,6 @@ def _is_unchangeable(array: FloatArray) -> bool:
             return False
         part = part.base
     return part is None
-
-
-def _is_same(known: FloatArray, array: FloatArray) -> bool:
-    """True if both are views of the same memory: what is kept alive is not given away again."""
-    return known.ctypes.data == array.ctypes.data and known.shape == array.shape and known.strides == array.strides
 
 
 def check_shape(dimension: int, n_features: int, low: float, high: float) -> None:

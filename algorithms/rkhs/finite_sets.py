@@ -139,7 +139,10 @@ def exact_on(kernel: Kernel, points: FloatArray, n_features: int | None = None, 
         features = features[:, : at_least("n_features", n_features, 1)]
     features = features @ triangular_axes(features).T
     rank = features.shape[1]
-    error = float(np.abs(features @ features.T - matrix).max()) if len(matrix) <= _FEW else _diagonal_error(matrix, features)
+    if len(matrix) <= _FEW:
+        error = float(np.abs(features @ features.T - matrix).max())
+    else:
+        error = float(np.abs(matrix.diagonal() - (features**2).sum(axis=1)).max()) + _ROUNDING * len(matrix)
     low, high = float(array.min()), float(array.max())
     return FiniteMap(array.shape[1], rank, error, low, high, array, features)
 
@@ -178,10 +181,6 @@ def triangular_axes(features: FloatArray) -> FloatArray:
         axes[k] = axis / np.linalg.norm(axis)
         left -= np.outer(left @ axes[k], axes[k])
     return axes
-
-
-def _diagonal_error(matrix: FloatArray, features: FloatArray) -> float:
-    return float(np.abs(matrix.diagonal() - (features**2).sum(axis=1)).max()) + _ROUNDING * len(matrix)
 
 
 def triangular_features(matrix: FloatArray, tolerance: float = 1e-8) -> tuple[FloatArray, float]:

@@ -158,7 +158,10 @@ def describe(outcome: Outcome) -> dict[str, Json]:
     own = {
         "schema": SCHEMA,
         "claim": stated,
-        "events": None if outcome.events is None else [_described(*event) for event in outcome.events],
+        "events": None if outcome.events is None else [
+            {"event": type(event).__name__.removesuffix("Event"), **plain(event), "count": count}
+            for event, count in outcome.events
+        ],
         "numbers": [{"quantity": quantity, **plain(three)} for quantity, three in outcome.numbers.items()],
         "searched": outcome.effort.examples,
         "verdict": outcome.verdict,
@@ -166,10 +169,6 @@ def describe(outcome: Outcome) -> dict[str, Json]:
     }
     described: dict[str, Json] = plain({**{name: getattr(outcome, name) for name in _kept()}, **own})
     return described
-
-
-def _described(event: Event, count: int) -> dict[str, object]:
-    return {"event": type(event).__name__.removesuffix("Event"), **plain(event), "count": count}
 
 
 @cache

@@ -8,6 +8,7 @@ twice with the same noise, in a batch and alone, phase by phase and round by rou
 from __future__ import annotations
 
 import ast
+import re
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -64,13 +65,10 @@ def draws(source: str) -> list[Draw]:
       SyntaxError: the text is no Python.
     """
     tree = ast.parse(source)
-    tree.body = [node for node in tree.body if not _is_main_guard(node)]
+    guard = re.compile("__name__.*__main__|__main__.*__name__")
+    tree.body = [each for each in tree.body if not (isinstance(each, ast.If) and guard.search(ast.unparse(each.test)))]
     places = {Draw(node.lineno, what) for node in ast.walk(tree) if (what := _drawn(node))}  # type: ignore[attr-defined]
     return sorted(places)
-
-
-def _is_main_guard(node: ast.stmt) -> bool:
-    return isinstance(node, ast.If) and "__name__" in ast.unparse(node.test) and "__main__" in ast.unparse(node.test)
 
 
 def _drawn(node: ast.AST) -> str:

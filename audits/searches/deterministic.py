@@ -155,10 +155,10 @@ class Deterministic:
             example, coverage = walk(trial.algorithm, trial.table, limit, n_cases, seed, trial.private_records, shrinks)
         if example is None and request.until_caught:
             example = generated(examples)
-        worst = request.least_favorable.pair
-        # What one record may move was searched above; of users, every pair that is replayed is examined.
-        for pair in (worst,) if trial.users is None else (worst, *request.canaries):
-            example = example or examine_pair(trial.algorithm, pair, limit, request.effort.seed, trial.users)
+        if example is None:
+            # What one record may move was searched above; of users, every pair that is replayed is examined.
+            for pair in (request.least_favorable.pair, *(() if trial.users is None else request.canaries)):
+                example = example or examine_pair(trial.algorithm, pair, limit, request.effort.seed, trial.users)
         # At its test budget an honest algorithm is walked no second time; of a planted fault this is the last resort.
         if trial.whole is not None and example is None and (request.until_caught or not trial.is_test_budget):
             example, walked = walk_horizon(*trial.whole[:2], request.effort.seed, trial.private_records)

@@ -14,7 +14,6 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bandana.algorithms.coins import Coins
 from bandana.algorithms.environments.episodes import Table
@@ -126,7 +125,8 @@ def _all_at_once(algorithm: Algorithm, table: Table, n_reps: int, seed: int) -> 
     low, high = (np.full(shape, end) for end in (span.low, span.high))
     flipped = span.low + span.high - table.rewards
     place = np.arange(len(low))
-    odd, late = (_rows(chosen, low, high) for chosen in (place % 2 == 1, place >= len(low) // 2))
+    where = (chosen.reshape(-1, *[1] * (low.ndim - 1)) for chosen in (place % 2 == 1, place >= len(low) // 2))
+    odd, late = (np.where(chosen, low, high) for chosen in where)
     tables = [table, *(table.with_rewards(rewards) for rewards in (low, high, flipped, odd, late))]
     pairs = np.array([(1, 2), (0, 3), (1, 4), (1, 5)])[np.arange(n_reps) % 4]
     nobody = np.full(n_reps, -1)
@@ -138,11 +138,6 @@ def _all_at_once(algorithm: Algorithm, table: Table, n_reps: int, seed: int) -> 
         return Case.of(Pair(tables[pairs[rep, 0]], tables[pairs[rep, 1]], len(low) - 1), seed)
 
     return play_streams(algorithm, (data, neighbor), seed, case_of, nobody, nobody)
-
-
-def _rows(chosen: NDArray[np.bool_], others: FloatArray, rewards: FloatArray) -> FloatArray:
-    """The rewards in chosen records, and the others elsewhere."""
-    return np.where(chosen.reshape(len(chosen), *[1] * (rewards.ndim - 1)), rewards, others)
 
 
 def _first_rows(table: Table, n_rounds: int, rewards: FloatArray | None = None) -> Table:

@@ -34,7 +34,9 @@ def too_few(claimed: float, level: float, n: int, effort: Effort, planned: Plann
     """
     method, parameters = method_of(planned.quantity, effort.seed, is_learned=False)
     times, most = 1, max(2, _MOST_COUNTED // n)
-    while times < most and not bound(method, *_separated(times * n), level, **parameters) > claimed:
+    while times < most and not (
+        bound(method, np.full(times * n, -np.inf), np.full(times * n, np.inf), level, **parameters) > claimed
+    ):
         times *= 2
     if times == 1:
         return ()
@@ -43,10 +45,6 @@ def too_few(claimed: float, level: float, n: int, effort: Effort, planned: Plann
         f"refute {planned.quantity} = {claimed:.6g}; that needs {'about' if times < most else 'more than'} "
         f"{times * effort.replays}",
     )
-
-
-def _separated(n: int) -> tuple[np.ndarray, np.ndarray]:
-    return np.full(n, -np.inf), np.full(n, np.inf)
 
 
 def promise(algorithm: Algorithm, pair: Pair, seed: int) -> float:

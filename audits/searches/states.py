@@ -7,11 +7,12 @@ states after every phase: what differs was put there by another way than through
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
 from bandana.algorithms.protocol import Algorithm, IntArray, Record
@@ -49,6 +50,9 @@ class StateLog:
 
 def leaves(state: Any, name: str = "", depth: int = 0) -> Iterator[tuple[str, NDArray[Any]]]:
     """Field -> array of real numbers, for all that a state holds, however it is nested; what is no number is digested."""
+    if type(state) is np.ndarray and state.dtype.kind != "O":
+        yield name or "state", _as_real(state)
+        return
     kinds = set(map(type, state)) if isinstance(state, list | tuple) else set()
     is_numbers = len(kinds) == 1 and kinds <= {bool, int, float}
     is_numbers |= isinstance(state, np.ndarray | np.generic | int | float | complex)
@@ -59,7 +63,8 @@ def leaves(state: Any, name: str = "", depth: int = 0) -> Iterator[tuple[str, ND
         return
     parts = _parts(state) if depth < _DEEPEST else []
     if parts:
-        yield f"{name}#type", np.array(_digest(type(state)), dtype=np.uint64)
+        digest = _digest_once if objects.is_importable(type(state)) else _digest
+        yield f"{name}#type", np.array(digest(type(state)), dtype=np.uint64)
     if not parts:
         yield name or "state", np.array(_digest(state), dtype=np.uint64)
     elif isinstance(state, list | np.ndarray) and len(parts) > _MOST_PARTS:  # one item a replicate
@@ -98,6 +103,9 @@ def _digest(value: Any) -> int:
     return int.from_bytes(result.digest(), "little")
 
 
+_digest_once: Callable[[object], int] = lru_cache(maxsize=512)(_digest)
+
+
 def _parts(state: Any) -> list[tuple[str, Any]]:
     if isinstance(state, tuple) and hasattr(state, "_fields"):
         return list(zip(state._fields, state, strict=True))
@@ -113,25 +121,32 @@ def _parts(state: Any) -> list[tuple[str, Any]]:
 def _mark(array: NDArray[np.generic], n_reps: int) -> NDArray[np.uint64]:
     """(n_reps,) a number that equal rows share; others share it with probability 2^-32 or so."""
     is_own = array.ndim > 0 and len(array) == n_reps
-    rows = np.ascontiguousarray(array.reshape(len(array), -1) if is_own else array.reshape(1, -1))
+    rows = array.reshape(len(array), -1) if is_own else array.reshape(1, -1)
     # A Boolean and a whole number are what they are as floats, and what these leave out.
-    bits = np.concatenate([rows.astype(np.float64), *objects.remainder(rows)], axis=1).view(np.uint64)
-    bits = (bits ^ (bits >> np.uint64(32))) * _weights(bits.shape[1])
-    result = (bits ^ (bits >> np.uint64(29))).sum(axis=1, dtype=np.uint64)
-    result ^= _form(array.dtype.str, array.shape[1:] if is_own else array.shape)
+    rest = objects.remainder(rows)
+    numbers = np.concatenate([rows.astype(np.float64), *rest], axis=1) if rest else rows
+    bits = np.ascontiguousarray(numbers, dtype=np.float64).view(np.uint64)
+    result = np.empty(len(bits), dtype=np.uint64)
+    form = np.uint64(_digest_once((array.dtype.str, array.shape[1:] if is_own else array.shape)))
+    _mix(bits, _weights(bits.shape[1]), form, result)
     return result if is_own else np.broadcast_to(result, n_reps)
+
+
+@njit(cache=True)
+def _mix(bits, weights, form, result):  # type: ignore[no-untyped-def]
+    """result[r] = form ^ the sum over i of mixed bits[r, i]; bits: (n, m), weights: (m,), all uint64."""
+    for r in range(bits.shape[0]):
+        total = np.uint64(0)
+        for i in range(bits.shape[1]):
+            mixed = (bits[r, i] ^ (bits[r, i] >> np.uint64(32))) * weights[i]
+            total += mixed ^ (mixed >> np.uint64(29))
+        result[r] = total ^ form
 
 
 @lru_cache(maxsize=256)
 def _weights(n: int) -> NDArray[np.uint64]:
     """(n,) odd numbers, the same each time."""
     return np.random.Generator(np.random.SFC64(_KEY)).integers(0, 1 << 63, n, dtype=np.uint64) * np.uint64(2) + np.uint64(1)
-
-
-@lru_cache(maxsize=256)
-def _form(dtype: str, shape: tuple[int, ...]) -> np.uint64:
-    """A number that arrays of one type and shape share."""
-    return np.uint64(_digest((dtype, shape)))
 
 
 class Parting(NamedTuple):

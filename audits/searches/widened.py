@@ -46,11 +46,13 @@ class WideningLedger:
         self.n_reps = ledger.n_reps
         self.widened = np.full(self.n_reps, NEVER)
         self._ledger, self._noise, self._record, self._wanted = ledger, noise, record, wanted
-        self._made = np.zeros(self.n_reps, dtype=np.int64)
+        self._made, self._widens = np.zeros(self.n_reps, dtype=np.int64), bool((wanted != NEVER).any())
 
     def release(self, mechanism: Mechanism, value: FloatArray, **reads: Unpack[Reads]) -> FloatArray:
         """Releases through the ledger, and draws again where this release is to be widened; see `Ledger.release`."""
         output = self._ledger.release(mechanism, value, **reads)
+        if not self._widens:
+            return output
         reps = reads.get("reps")
         ids = np.arange(self.n_reps) if reps is None else reps
         turn = self._made[ids]

@@ -187,15 +187,11 @@ def optimal_buffers(n_steps: int, n_buffers: int) -> tuple[tuple[float, ...], tu
     share = power - below
     low, high = rows[below - 1], rows[below]
     gaps, omega = (
-        tuple(_rounded(math.exp((1 - share) * math.log(a) + share * math.log(b))) for a, b in zip(*pair, strict=True))
+        # To six significant digits, which differences in the last bits of a logarithm do not reach.
+        tuple(float(f"{math.exp((1 - share) * math.log(a) + share * math.log(b)):.6g}") for a, b in zip(*pair, strict=True))
         for pair in zip(low, high, strict=True)
     )
     return tuple(1 - gap for gap in gaps), omega
-
-
-def _rounded(value: float) -> float:
-    """A value to six significant digits, which differences in the last bits of a logarithm do not reach."""
-    return float(f"{value:.6g}")
 
 
 Buffers = tuple[tuple[float, ...], tuple[float, ...]]

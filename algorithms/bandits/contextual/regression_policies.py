@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields
-from functools import cached_property
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -295,12 +295,8 @@ _ATTIAS = (
 )
 
 
-def _square_cb(settings: Settings) -> ActionRule:
-    return InverseGap(settings.parameters["gamma_scale"])
-
-
-def _fast_cb(settings: Settings) -> ActionRule:
-    return InverseGap(settings.parameters["gamma_scale"], is_relative=True)
+def _inverse_gap(settings: Settings, is_relative: bool = False) -> ActionRule:
+    return InverseGap(settings.parameters["gamma_scale"], is_relative=is_relative)
 
 
 def _bonus(settings: Settings) -> ActionRule:
@@ -331,10 +327,11 @@ def _entries(name: str, paper: str, build: BuiltBy, *parameters: Parameter) -> t
 
 
 POLICIES: tuple[Entry, ...] = (
-    *_entries("squarecb", _FOSTER_RAKHLIN, built_by(PolicySettings, rule=_square_cb), GAMMA_SCALE),
+    *_entries("squarecb", _FOSTER_RAKHLIN, built_by(PolicySettings, rule=_inverse_gap), GAMMA_SCALE),
     *_entries(
         "fastcb", _FOSTER_KRISHNAMURTHY,
-        built_by(LogisticPolicySettings, rule=_fast_cb, logit_bound=logit_bound_of), GAMMA_SCALE, LOGIT_BOUND,
+        built_by(LogisticPolicySettings, rule=partial(_inverse_gap, is_relative=True), logit_bound=logit_bound_of),
+        GAMMA_SCALE, LOGIT_BOUND,
     ),
     *_entries("bpo", _ATTIAS, built_by(PolicySettings, rule=_bonus), BONUS, RATE),
     *_entries("vpo", _ATTIAS, built_by(PolicySettings, rule=_vanilla), RATE_SCALE),

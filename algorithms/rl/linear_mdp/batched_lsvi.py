@@ -213,7 +213,8 @@ class BatchedLSVI(PlaysOnModel, DecidesEachRecord):
         np.add(released.clock, record.n_records, out=released.clock)
         if int(released.clock[0]) not in self._looks:
             return sensitive, released
-        state = self.matrices.add(sensitive.matrices, sensitive.triangles, released.clock - self._seen(released))
+        last = np.array((0, *self.schedule.looks))[released.n_looks]  # episodes up to the last look
+        state = self.matrices.add(sensitive.matrices, sensitive.triangles, released.clock - last)
         state, noisy, _ = self.matrices.close(state, ledger)
         sensitive.triangles.fill(0.0)
         np.add(released.n_looks, 1, out=released.n_looks)
@@ -260,10 +261,6 @@ class BatchedLSVI(PlaysOnModel, DecidesEachRecord):
         chance = (1 + after) / 2 * np.sqrt(union + net + d * math.log1p(k / (d * least))) + (after > 0)
         noise = np.array(self.vector_norms) / math.sqrt(least)
         return np.asarray(self.beta_scale * (math.sqrt(largest) * weights + noise + chance))
-
-    def _seen(self, released: Released) -> IntArray:
-        """(n_reps,) episodes up to the last look."""
-        return np.asarray(np.array((0, *self.schedule.looks))[released.n_looks])
 
     def _invert(self, noisy: FloatArray, look: int) -> tuple[FloatArray, FloatArray]:
         """(n_reps, H, d, d) inverses of the shifted noisy matrices, and log-determinants (n_reps, H) over the shift.

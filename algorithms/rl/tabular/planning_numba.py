@@ -86,8 +86,8 @@ def plan(  # type: ignore[no-untyped-def]
 
 
 @_kernel
-def _future(row, high, low, cap, log, errors, total, scale):  # type: ignore[no-untyped-def]
-    """Bounds on the mean of a function of the next state that lies between `low` and `high`, both (S,), in [0, cap]."""
+def _future(row, high, low, span, cap, log, errors, total, scale):  # type: ignore[no-untyped-def]
+    """Bounds on the mean of a function of the next state between `low` and `high`, (S,), in [0, cap], `span` apart."""
     half = 0.5 * cap
     above, below = -half * total, -half * total
     for t in range(len(high)):
@@ -100,7 +100,7 @@ def _future(row, high, low, cap, log, errors, total, scale):  # type: ignore[no-
         spread += row[t] * square
         largest = max(largest, square)
     spread = max(spread + largest * errors[2], 0.0)
-    width = math.sqrt(2.0 * spread * log) + 3.0 * cap * log + (high.max() - low.min()) * errors[3]
+    width = math.sqrt(2.0 * spread * log) + 3.0 * cap * log + span * errors[3]
     width = scale * (width + half * max(1.0 - total, 0.0))
     return half + (above + width) / n, half + (below - width) / n
 
@@ -118,6 +118,7 @@ def plan_bernstein(  # type: ignore[no-untyped-def]
     for r in range(n_reps):
         for h in range(length - 1, -1, -1):
             cap, high, low = caps[h + 1], values[r, h + 1], lower[r, h + 1]
+            span = high.max() - low.min()
             for s in range(n_states):
                 for a in range(n_actions):
                     row = noisy[r, h, s, a]
@@ -126,7 +127,7 @@ def plan_bernstein(  # type: ignore[no-untyped-def]
                     width = (reach * slack + scale * (errors[1] + math.sqrt(0.5 * visits * log))) / visits
                     index[a], floor[a] = mean + width, mean - width
                     if cap > 0.0:
-                        above, below = _future(row[:n_states], high, low, cap, log, errors, total, scale)
+                        above, below = _future(row[:n_states], high, low, span, cap, log, errors, total, scale)
                         index[a], floor[a] = index[a] + above, floor[a] + below
                 _decide(index, caps[h], preference, policy, values, r, h, s)
                 lower[r, h, s] = min(max(floor.max(), 0.0), caps[h])
