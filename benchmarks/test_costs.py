@@ -23,7 +23,7 @@ import pytest
 from tests import quick
 
 ROOT = Path(__file__).resolve().parents[1]
-SLOW, SHOWN = 0.2, 100
+SLOW, SHOWN = 0.05, 100
 """Processor seconds of a test that `make quick` leaves out; how many files and tests are shown."""
 _FOLDER = "BANDANA_TEST_COSTS"
 

@@ -10,7 +10,7 @@ from benchmarks import test_costs
 ROOT = test_costs.ROOT
 COSTS = {
     "tests/a.py::test_one": (0.1, 0.2), "tests/a.py::test_two[1]": (0.01, 0.0), "tests/a.py::test_two[2]": (0.5, 0.0),
-    "tests/b.py::test_three": (0.1, 0.0),
+    "tests/b.py::test_three": (0.01, 0.0),
 }  # fmt: skip
 
 
