@@ -27,6 +27,8 @@ import numpy as np
 from numba import njit
 
 _kernel = njit(cache=True, nogil=True, error_model="numpy")
+_APART = 1e-9
+"""An index that is less than another by more than this, is less however both are rounded."""
 
 
 @_kernel
@@ -210,6 +212,14 @@ def largest_index(p, budget, epsilon, v):  # type: ignore[no-untyped-def]
 
 
 @_kernel
+def _surprise(p, q, epsilon, v):  # type: ignore[no-untyped-def]
+    """D_v(p, q) where v > 0, else d_epsilon(p, q), p moved into [0, 1]."""
+    if v > 0.0:
+        return smoothed_divergence(p, q, v)[0]
+    return divergence(min(max(p, 0.0), 1.0), q, epsilon)
+
+
+@_kernel
 def optimistic_arms(  # type: ignore[no-untyped-def]
     total, size, noise, arm, left, clock, beta, epsilon, variance, low, width, out
 ):
@@ -224,15 +234,23 @@ def optimistic_arms(  # type: ignore[no-untyped-def]
         if left[r] > 0:
             out[r] = arm[r]
             continue
-        level = beta * math.log(max(clock[r] + 1, 2))
-        best, best_index, best_tie = 0, -1.0, -math.inf
+        level, first, highest = beta * math.log(max(clock[r] + 1, 2)), 0, -math.inf
         for a in range(n_arms):
             if size[r, a] == 0.0:
-                best = a
+                first, highest = a, math.inf
                 break
             p, v = (total[r, a] / size[r, a] - low) / width, variance * noise[r, a] / size[r, a]
+            bound = p + math.sqrt(level / size[r, a] * (0.5 + 2.0 * v))
+            if bound > highest:
+                first, highest = a, bound
+        best, best_index, best_tie = first, -1.0, -math.inf
+        for place in range(n_arms if highest < math.inf else 0):
+            a = first if place == 0 else place - 1 if place <= first else place
+            p, v = (total[r, a] / size[r, a] - low) / width, variance * noise[r, a] / size[r, a]
+            if best_index > _APART and _surprise(p, best_index - _APART, epsilon, v) > level / size[r, a]:
+                continue  # its index is less: one divergence in place of a search
             index, tie = largest_index(p, level / size[r, a], epsilon, v)
-            if index > best_index or (index == best_index and tie > best_tie):
+            if index > best_index or (index == best_index and (tie > best_tie or (tie == best_tie and a < best))):
                 best, best_index, best_tie = a, index, tie
         out[r] = best
 
@@ -269,11 +287,7 @@ def least_divergent_arms(  # type: ignore[no-untyped-def]
         best, best_index = 0, math.inf
         for a in range(n_arms):
             p, v = (total[r, a] / size[r, a] - low) / width, variance * noise[r, a] / size[r, a]
-            if v > 0.0:
-                surprise = smoothed_divergence(p, largest, v)[0]
-            else:
-                surprise = divergence(min(max(p, 0.0), 1.0), largest, epsilon)
-            index = size[r, a] * surprise + math.log(size[r, a])
+            index = size[r, a] * _surprise(p, largest, epsilon, v) + math.log(size[r, a])
             if index < best_index:
                 best, best_index = a, index
         out[r] = best

@@ -73,6 +73,29 @@ def test_the_chosen_arms_are_those_of_the_indices(seed, n_arms, epsilon, beta):
     assert least[rows, out] == pytest.approx(least.min(axis=1), rel=1e-7)
 
 
+@settings(max_examples=40)
+@given(
+    seed=st.integers(0, 10**6),
+    n_arms=st.integers(2, 6),
+    epsilon=st.sampled_from([0.01, 1.0, 10.0, math.inf]),
+    variance=st.sampled_from([0.0, 1e-6, 0.01, 1.0, 1e4]),
+    deviation=st.sampled_from([0.0, 0.1, 3.0, 100.0]),
+    shift=st.sampled_from([-1.0, -0.5, 0.0, 0.5]),
+)
+def test_an_index_that_is_not_searched_is_less_than_the_chosen_one(seed, n_arms, epsilon, variance, deviation, shift):
+    """Equal to the search of every index, also where means lie outside of the range or indices tie at 0 or at 1."""
+    rng, n_reps = np.random.default_rng(seed), 50
+    size = 2.0 ** rng.integers(0, 14, (n_reps, n_arms))
+    noise = rng.integers(1, 14, (n_reps, n_arms)).astype(float)
+    total = size * (shift + rng.integers(0, 5, (n_reps, n_arms)) / 4) + deviation * rng.normal(size=(n_reps, n_arms))
+    clock, zeros, out = rng.integers(0, 10**6, n_reps), np.zeros(n_reps, dtype=np.int64), np.empty(n_reps, dtype=np.int64)
+    batches_numba.optimistic_arms(total, size, noise, zeros, zeros, clock, 1.0, epsilon, variance, 0.0, 1.0, out)
+    for r in range(n_reps):
+        level, mean, spread = math.log(max(clock[r] + 1, 2)), total[r] / size[r], variance * noise[r] / size[r]
+        indices = [batches_numba.largest_index(mean[a], level / size[r, a], epsilon, spread[a]) for a in range(n_arms)]
+        assert out[r] == indices.index(max(indices))
+
+
 def test_the_middle_of_a_batch_keeps_its_arm_and_an_unplayed_arm_goes_first():
     size, arm = np.array([[4.0, 4.0, 0.0], [4.0, 4.0, 0.0]]), np.array([1, 1])
     left, clock, out = np.array([3, 0]), np.array([9, 9]), np.empty(2, dtype=np.int64)
