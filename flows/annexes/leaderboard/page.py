@@ -96,10 +96,10 @@ def headline(document: Leaderboard) -> tuple[str, str]:
     missing = sum(len(problem["missing"]) for problem in document["problems"])
     passed = sum(row["verdict"] in ("PASS", "NOT REFUTED") for row in private)
     open_ = sum(row["verdict"] == "INCONCLUSIVE" for row in private)
-    text = (
-        f"{len(document['problems'])} problems, {len(rows)} rows, {len(private)} of them private; the audits of {passed} "
-        f"passed{f', and those of {open_} were inconclusive' if open_ else ''}."
-    )
+    audited = sum(row["verdict"] is not None for row in private)
+    audits = f"{audited} of these audited, {passed} passed{f', {open_} inconclusive' if open_ else ''}"
+    text = f"{len(document['problems'])} problems, {len(rows)} rows, {len(private)} of them private; "
+    text += f"{audits if audited else 'none of these audited'}."
     if failed:
         return "bad", f"{text} {len(failed)} break their promise."
     if missing:

@@ -20,6 +20,7 @@ from bandana.audits.names import titles_of
 from bandana.audits.reporting import figures, render_html, validate
 from bandana.flows.annexes.leaderboard import assemble, best, measures
 from bandana.flows.annexes.leaderboard.benchmark_folder import audit_plans, audited, left_to_the_whole, read
+from bandana.flows.annexes.leaderboard.page import headline
 from bandana.flows.cells.play import is_played
 from bandana.flows.cli import app
 from bandana.flows.folder.settings import DataFolder
@@ -246,6 +247,17 @@ def test_a_broken_promise_turns_the_page_red(board):
     page = render_html(wrong)
     assert "ORDER BROKEN" in page
     assert "1 break their promise" in page
+
+
+def test_the_head_says_first_how_many_rows_were_audited(board):
+    told = copy.deepcopy(board)
+    first, second = (row for row in told["problems"][0]["rows"] if row["verdict"] is not None)
+    first["verdict"], second["verdict"] = "PASS", "INCONCLUSIVE"
+    assert headline(told) == ("unsure", "1 problems, 8 rows, 4 of them private; 2 of these audited, 1 passed, 1 inconclusive.")
+    second["verdict"] = "PASS"
+    assert headline(told) == ("quiet", "1 problems, 8 rows, 4 of them private; 2 of these audited, 2 passed.")
+    first["verdict"] = second["verdict"] = None
+    assert headline(told) == ("quiet", "1 problems, 8 rows, 4 of them private; none of these audited.")
 
 
 def test_what_is_measured_in_other_rounds_is_not_held_against_what_is_accounted(board):
