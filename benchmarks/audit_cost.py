@@ -1,6 +1,7 @@
-"""How long audits took beside what was foretold: `python -m benchmarks.audit_cost DATA`, after `bandana leaderboard`.
+"""How long audits took beside what was foretold: `python -m benchmarks.audit_cost DATA [--quick]`.
 
-Prints, for each audit of the benchmark's whole form, its seconds, those of a run of it and how many runs that is a replay.
+DATA holds what `bandana leaderboard` left, with `--quick` of its quick form. Prints, for each audit, its seconds, those of a
+run of it and how many runs that is a replay.
 """
 
 from __future__ import annotations
@@ -22,13 +23,14 @@ FOLDER = Path(__file__).parents[1] / "experiments" / "benchmark"
 def main() -> None:
     """Prints the table and its quartiles."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.audit_cost", description=__doc__)
-    parser.add_argument("data", type=Path, help="data folder of a whole leaderboard")
-    data = parser.parse_args().data
+    parser.add_argument("data", type=Path, help="data folder of a leaderboard")
+    parser.add_argument("--quick", action="store_true", help="of its quick form")
+    given = parser.parse_args()
     keep_freed()
     runs, ratios = [], []
-    for problem in read(FOLDER).problems:
-        spec = audited(problem, set(), is_quick=False)
-        journal = data / "suites" / spec.name / "log.jsonl" if spec is not None else Path()
+    for problem in read(FOLDER, is_quick=given.quick).problems:
+        spec = audited(problem, set(), is_quick=given.quick)
+        journal = given.data / "suites" / spec.name / "log.jsonl" if spec is not None else Path()
         if spec is None or not journal.exists():
             continue
         events = map(json.loads, journal.read_text(encoding="utf-8").splitlines())
