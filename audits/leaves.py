@@ -138,10 +138,10 @@ class _Walk:
         if isinstance(value, np.ndarray | np.generic):
             yield from self._array(value, path)
         elif isinstance(value, bytes | bytearray):
-            yield from _text(bytes(value).decode("latin-1"), path, _name(type(value)))
+            yield from _text(bytes(value).decode("latin-1"), path, name_of(type(value)))
         elif isinstance(value, str):
             yield from _text(str.__str__(value), path, "str")
-            yield Leaf(f"{path}#type", _name(type(value)))
+            yield Leaf(f"{path}#type", name_of(type(value)))
         elif isinstance(value, dict):
             yield from self._mapping(value, path)
         elif isinstance(value, list | tuple | set | frozenset):
@@ -159,7 +159,7 @@ class _Walk:
             yield Leaf(path, "a weak reference")
             return
         elif isinstance(value, array | memoryview):
-            yield Leaf(f"{path}#type", _name(type(value)))
+            yield Leaf(f"{path}#type", name_of(type(value)))
             yield from self._array(np.asarray(value), path)
             return
         elif _is_plain_table(value):
@@ -176,7 +176,7 @@ class _Walk:
             yield from self._object(value, path)
 
     def _array(self, value: Any, path: str) -> Iterator[Leaf]:
-        form = f"{_name(type(value))} {value.dtype.str} {value.shape}"
+        form = f"{name_of(type(value))} {value.dtype.str} {value.shape}"
         match value.dtype.kind:
             case "b" | "i" | "u" | "f":
                 yield Leaf(path, form, as_floats(value))
@@ -197,7 +197,7 @@ class _Walk:
 
     def _mapping(self, value: dict[object, object], path: str) -> Iterator[Leaf]:
         keys = list(dict.keys(value))
-        yield Leaf(path, f"{_name(type(value))} {len(keys)}", np.array([float(len(keys))]))
+        yield Leaf(path, f"{name_of(type(value))} {len(keys)}", np.array([float(len(keys))]))
         if set(map(type, keys)) <= {str}:
             yield Leaf(f"{path}#keys", " ".join(map(repr, keys)))
         else:
@@ -211,7 +211,7 @@ class _Walk:
 
     def _sequence(self, value: Any, path: str) -> Iterator[Leaf]:
         items = sorted(value, key=repr) if isinstance(value, set | frozenset) else list(value)
-        form = f"{_name(type(value))} {len(items)}"
+        form = f"{name_of(type(value))} {len(items)}"
         if (numbers := _numbers(items)) is not None:
             yield numbers._replace(path=path, label=f"{form} {numbers.label}")
             return
@@ -221,7 +221,7 @@ class _Walk:
 
     def _table(self, value: Any, path: str) -> Iterator[Leaf]:
         """A table, a column or an index of pandas, without the caches in it: its labels, remarks and columns."""
-        yield Leaf(path, f"{_name(type(value))} {value.shape} {getattr(value, 'flags', '')}")
+        yield Leaf(path, f"{name_of(type(value))} {value.shape} {getattr(value, 'flags', '')}")
         for name in ("name", "attrs", "index", "columns"):
             yield from self.parts(getattr(value, name, None), f"{path}.{name}")
         for place in range(value.shape[1] if value.ndim == 2 else 1):
@@ -258,17 +258,17 @@ class _Walk:
 
     def _object(self, value: Any, path: str) -> Iterator[Leaf]:
         """Any other object: its attributes, the state that a copy of it would have, and a class that was made for it."""
-        yield Leaf(f"{path}#type", _name(type(value)))
+        yield Leaf(f"{path}#type", name_of(type(value)))
         if not is_importable(type(value)):
             yield from self.parts(type(value), f"{path}#class")
-        if _name(type(value)) in _BOOKKEEPING:
+        if name_of(type(value)) in _BOOKKEEPING:
             return
         kept = attributes(value)
         yield from self._kept(kept, path)
         try:
             reduced = value.__reduce_ex__(4)
         except Exception:  # it has a state that nobody can copy
-            yield Leaf(path, f"{_name(type(value))}, which cannot be copied", is_read=False)
+            yield Leaf(path, f"{name_of(type(value))}, which cannot be copied", is_read=False)
             return
         if isinstance(reduced, str):
             yield Leaf(f"{path}#name", reduced)
@@ -322,7 +322,8 @@ def _numbers(items: list[Any]) -> Leaf | None:
     return Leaf("", kind.__name__, as_floats(np.array(items)))
 
 
-def _name(kind: type) -> str:
+def name_of(kind: type) -> str:
+    """Module and name of a class."""
     return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
 
 

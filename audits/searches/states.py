@@ -63,8 +63,9 @@ def leaves(state: Any, name: str = "", depth: int = 0) -> Iterator[tuple[str, ND
         return
     parts = _parts(state) if depth < _DEEPEST else []
     if parts:
-        digest = _digest_once if objects.is_importable(type(state)) else _digest
-        yield f"{name}#type", np.array(digest(type(state)), dtype=np.uint64)
+        kind = type(state)  # one that its name tells is not taken apart each time
+        digest = _digest_once(objects.name_of(kind)) if objects.is_importable(kind) else _digest(kind)
+        yield f"{name}#type", np.array(digest, dtype=np.uint64)
     if not parts:
         yield name or "state", np.array(_digest(state), dtype=np.uint64)
     elif isinstance(state, list | np.ndarray) and len(parts) > _MOST_PARTS:  # one item a replicate
@@ -123,9 +124,7 @@ def _mark(array: NDArray[np.generic], n_reps: int) -> NDArray[np.uint64]:
     is_own = array.ndim > 0 and len(array) == n_reps
     rows = array.reshape(len(array), -1) if is_own else array.reshape(1, -1)
     # A Boolean and a whole number are what they are as floats, and what these leave out.
-    rest = objects.remainder(rows)
-    numbers = np.concatenate([rows.astype(np.float64), *rest], axis=1) if rest else rows
-    bits = np.ascontiguousarray(numbers, dtype=np.float64).view(np.uint64)
+    bits = np.concatenate([rows, *objects.remainder(rows)], axis=1).astype(np.float64, order="C").view(np.uint64)
     result = np.empty(len(bits), dtype=np.uint64)
     form = np.uint64(_digest_once((array.dtype.str, array.shape[1:] if is_own else array.shape)))
     _mix(bits, _weights(bits.shape[1]), form, result)
