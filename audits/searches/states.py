@@ -104,7 +104,7 @@ def _digest(value: Any) -> int:
     return int.from_bytes(result.digest(), "little")
 
 
-_digest_once: Callable[[object], int] = lru_cache(maxsize=512)(_digest)
+_digest_once: Callable[[object], int] = lru_cache(maxsize=512)(_digest)  # of names and shapes, which stay as they are
 
 
 def _parts(state: Any) -> list[tuple[str, Any]]:

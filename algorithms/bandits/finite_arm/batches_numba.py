@@ -228,6 +228,7 @@ def optimistic_arms(  # type: ignore[no-untyped-def]
     total, size, noise: (n_reps, n_arms); arm, left, clock, out: (n_reps,); t = clock + 1 and at least 2; p = total / size
     brought to the unit interval from [low, low + width]; v = variance noise / size, `variance` that of one batch's Gaussian
     noise over width^2, or 0 where noise is that of epsilon. An arm without a batch goes first, and of equal ones the lowest.
+    The index whose bound by Pinsker is largest is searched first, and another only where it is not shown to be less.
     """
     n_reps, n_arms = total.shape
     for r in range(n_reps):

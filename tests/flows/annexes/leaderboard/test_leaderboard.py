@@ -250,15 +250,15 @@ def test_a_broken_promise_turns_the_page_red(board):
 
 
 def test_the_head_says_first_how_many_rows_were_audited(board):
-    told = copy.deepcopy(board)
-    first, second = (row for row in told["problems"][0]["rows"] if row["verdict"] is not None)
+    document = copy.deepcopy(board)
+    first, second = (row for row in document["problems"][0]["rows"] if row["verdict"] is not None)
     first["verdict"], second["verdict"] = "PASS", "INCONCLUSIVE"
     head = "1 problem, 8 rows, 4 of them private;"
-    assert headline(told) == ("unsure", f"{head} 2 of these audited, 1 passed, 1 inconclusive.")
+    assert headline(document) == ("unsure", f"{head} 2 of these audited, 1 passed, 1 inconclusive.")
     second["verdict"] = "PASS"
-    assert headline(told) == ("quiet", f"{head} 2 of these audited, 2 passed.")
+    assert headline(document) == ("quiet", f"{head} 2 of these audited, 2 passed.")
     first["verdict"] = second["verdict"] = None
-    assert headline(told) == ("quiet", f"{head} none of these audited.")
+    assert headline(document) == ("quiet", f"{head} none of these audited.")
 
 
 def test_what_is_measured_in_other_rounds_is_not_held_against_what_is_accounted(board):
