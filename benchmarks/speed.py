@@ -2,8 +2,9 @@
 
     python -m benchmarks.speed FOLDER --into docs/speed.md [--only PART ...]
 
-FOLDER is the environment of `benchmarks.peers`. Parts: peers, growth, limits, shares, plan. Ratios and slopes come from runs
-in turn and hold on a busy machine too; absolute times are processor time, and least on an idle one.
+FOLDER is the environment of `benchmarks.peers`. Parts: waits, audits, peers, growth, limits, shares, workers, plan.
+Ratios and slopes come from runs in turn and hold on a busy machine too; absolute times are processor time, and least on an
+idle one. Waits and audits need an idle one; FOLDER keeps them, and long waits are shown if `benchmarks.waits` ran them.
 """
 
 from __future__ import annotations
@@ -23,6 +24,25 @@ ROOT = Path(__file__).resolve().parents[1]
 SPEC = ROOT / "experiments" / "public-table.yaml"
 REPLAYS = 100_000
 """Replays a side in the audit from which the plan of many machines follows."""
+
+
+def _waits(folder: Path) -> str:
+    from benchmarks import waits
+
+    short = [name for name, wait in waits.WAITS.items() if not wait.is_long]
+    return waits.markdown(waits.measure(folder, short))
+
+
+def _audits(folder: Path) -> str:
+    """In a process of its own, which has all cores."""
+    command = [sys.executable, "-m", "benchmarks.audit_waits", str(folder)]
+    free = {name: value for name, value in os.environ.items() if name != "BANDANA_WORKERS"}
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, cwd=ROOT, env=free).stdout.strip()
+
+
+def _workers(folder: Path) -> str:
+    command = [sys.executable, "-m", "benchmarks.many_workers"]
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, cwd=ROOT).stdout.strip()
 
 
 def _peers(folder: Path) -> str:
@@ -71,7 +91,8 @@ def _plan(folder: Path) -> str:
 
 
 PARTS: dict[str, Callable[[Path], str]] = {
-    "peers": _peers, "growth": _growth, "limits": _limits, "shares": _shares, "plan": _plan
+    "waits": _waits, "audits": _audits, "peers": _peers, "growth": _growth, "limits": _limits, "shares": _shares,
+    "workers": _workers, "plan": _plan,
 }  # fmt: skip
 """Name of a part -> what measures it, given the environment of the libraries."""
 

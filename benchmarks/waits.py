@@ -1,0 +1,110 @@
+"""What a person waits for, beside its goal: `python -m benchmarks.waits FOLDER [--only WAIT ...] [--runs N]`.
+
+Each command runs by itself, with a data folder of its own, and the median by the clock is shown. FOLDER keeps each run of
+the same sources, so that a stopped command goes on and the long ones need not run with the others. It needs an idle machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from bandana.flows.keys import checkout
+
+ROOT = Path(__file__).resolve().parents[1]
+RUNS = 5
+_BANDANA = (sys.executable, "-m", "bandana")
+
+
+class Wait(NamedTuple):
+    """A command that somebody waits for.
+
+    Attributes:
+      what: it does, as the page calls it.
+      command: its words, but for the data folder.
+      seconds: the goal, by the clock.
+      is_long: True if it runs once, where others run `RUNS` times.
+    """
+
+    what: str
+    command: tuple[str, ...]
+    seconds: float
+    is_long: bool = False
+
+
+WAITS: Mapping[str, Wait] = {
+    "demo": Wait("`bandana demo`, after installation", (*_BANDANA, "demo"), 40),
+    "quick": Wait("`make quick`", ("make", "--silent", "quick"), 60),
+    "tests": Wait("`make test`", ("make", "--silent", "test"), 300, is_long=True),
+    "quick-board": Wait("`bandana leaderboard --quick`", (*_BANDANA, "leaderboard", "--quick", "--yes"), 360, is_long=True),
+    "board": Wait("`bandana leaderboard`", (*_BANDANA, "leaderboard", "--yes"), 3600, is_long=True),
+}
+
+
+class Run(NamedTuple):
+    """One run: seconds by the clock, and those of all its processors."""
+
+    seconds: float
+    processor: float
+
+
+def run(wait: Wait) -> Run:
+    """Runs a command in the checkout; what it writes goes to a data folder that is removed."""
+    with tempfile.TemporaryDirectory() as data:
+        words = [*wait.command, *(["--data", data] if wait.command[:3] == _BANDANA else [])]
+        before, begun = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+        subprocess.run(words, check=True, cwd=ROOT, capture_output=True)
+        seconds, after = time.perf_counter() - begun, resource.getrusage(resource.RUSAGE_CHILDREN)
+    return Run(seconds, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+
+
+def measure(folder: Path, names: Iterable[str], n_runs: int = RUNS) -> dict[str, list[Run]]:
+    """Runs what the folder does not hold yet, and returns all runs of each command that it holds."""
+    folder.mkdir(parents=True, exist_ok=True)
+    place = folder / f"waits-{checkout.sources()[:12]}.jsonl"
+    kept: dict[str, list[Run]] = {name: [] for name in WAITS}
+    for name, *run_of in map(json.loads, place.read_text(encoding="utf-8").splitlines() if place.exists() else ()):
+        kept[name].append(Run(*run_of))
+    for name in names:
+        while len(kept[name]) < (1 if WAITS[name].is_long else n_runs):
+            kept[name].append(run(WAITS[name]))
+            with place.open("a", encoding="utf-8") as file:
+                file.write(json.dumps([name, *kept[name][-1]]) + "\n")
+            print(f"{name}: {kept[name][-1].seconds:.1f} s", file=sys.stderr, flush=True)
+    return kept
+
+
+def markdown(kept: Mapping[str, list[Run]]) -> str:
+    """The table of docs/speed.md: medians, of what was run."""
+    lines = [f"| on {len(os.sched_getaffinity(0))} cores | seconds | of processors | goal | |", "|---|--:|--:|--:|---|"]
+    for name, runs in kept.items():
+        if runs:
+            seconds, processor = (statistics.median(each) for each in zip(*runs, strict=True))
+            is_met = "met" if seconds <= WAITS[name].seconds else "**missed**"
+            lines.append(f"| {WAITS[name].what} | {seconds:.0f} | {processor:.0f} | {WAITS[name].seconds:g} | {is_met} |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Measures and prints."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.waits", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("folder", type=Path, help="where runs are kept")
+    parser.add_argument("--only", nargs="+", choices=WAITS, default=[], metavar="WAIT", help="these, long ones too")
+    parser.add_argument("--runs", type=int, default=RUNS, help="of each short command")
+    chosen = parser.parse_args()
+    short = [name for name, wait in WAITS.items() if not wait.is_long]
+    print(markdown(measure(chosen.folder, chosen.only or short, chosen.runs)))
+
+
+if __name__ == "__main__":
+    main()
