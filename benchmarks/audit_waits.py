@@ -13,6 +13,7 @@ import os
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,15 +21,13 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
 
-from bandana.audits.outcome import Effort
 from bandana.audits.replays.replay import in_threads
-from bandana.audits.subjects import subjects
+from bandana.audits.subjects import EFFORT, subjects
 from bandana.flows.cells.replays import audit_of_subject
 from bandana.flows.keys import checkout
 from bandana.flows.keys.provenance import about_audits
 from bandana.flows.running.memory import keep_freed
 
-REPLAYS, EXAMPLES = 100_000, 100
 MOST, MEDIAN = 45, 15
 """Goals: seconds of the longest audit, and of the median one."""
 SHOWN = 8
@@ -50,14 +49,14 @@ class Wait(NamedTuple):
 
 def wait_of(label: str, replays: int) -> Wait:
     """Audits one entry of the catalog on all cores, with the options of `bandana audit-catalog`."""
-    effort = Effort(replays, confidence=0.95, delta=1e-5, examples=EXAMPLES, seed=0)
+    effort = replace(EFFORT, replays=replays)
     begun, spent = time.perf_counter(), time.process_time()
     with in_threads(len(os.sched_getaffinity(0))):
         outcome = audit_of_subject(subjects()[label](), effort, about_audits)
     return Wait(time.perf_counter() - begun, time.process_time() - spent, str(outcome.verdict))
 
 
-def measure(folder: Path, labels: Sequence[str], replays: int = REPLAYS) -> dict[str, Wait]:
+def measure(folder: Path, labels: Sequence[str], replays: int = EFFORT.replays) -> dict[str, Wait]:
     """Audits what the folder does not hold yet."""
     folder.mkdir(parents=True, exist_ok=True)
     keep_freed()
@@ -93,7 +92,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.audit_waits", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("folder", type=Path, help="where what was measured is kept")
     parser.add_argument("--only", nargs="+", metavar="LABEL", help="these entries alone")
-    parser.add_argument("--replays", type=int, default=REPLAYS, help="on each side")
+    parser.add_argument("--replays", type=int, default=EFFORT.replays, help="on each side")
     chosen = parser.parse_args()
     print(markdown(measure(chosen.folder, chosen.only or list(subjects()), chosen.replays)))
 

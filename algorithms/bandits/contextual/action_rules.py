@@ -22,6 +22,7 @@ from bandana.algorithms.protocol import FloatArray, IntArray
 from bandana.algorithms.ties import TIE
 from bandana.privacy_core.checks import positive
 
+_TILE = 16
 _kernel = njit(cache=True, nogil=True, error_model="numpy")
 
 
@@ -57,33 +58,46 @@ def _inverse_gaps(losses, rate, is_relative, slack, out):  # type: ignore[no-unt
 
 
 @_kernel
-def _softmax(logits, out):  # type: ignore[no-untyped-def]
-    """Fills out (n_actions,) with exp(logits), scaled to a sum of 1."""
-    most, total = logits.max(), 0.0
+def _softmax(logits, most, total, out):  # type: ignore[no-untyped-def]
+    """Fills out (n_actions, n) with exp(logits), each column scaled to a sum of 1; `most` and `total` (n,) are scratch."""
+    most[:], total[:] = logits[0], 0.0
+    for row in logits[1:]:
+        for i in range(len(row)):
+            most[i] = max(most[i], row[i])
     for a in range(len(logits)):
-        out[a] = math.exp(logits[a] - most)
-        total += out[a]
+        for i in range(len(most)):
+            out[a, i] = math.exp(logits[a, i] - most[i])
+        for i in range(len(most)):
+            total[i] += out[a, i]
     for a in range(len(logits)):
-        out[a] /= total
+        for i in range(len(most)):
+            out[a, i] /= total[i]
 
 
 @_kernel
 def _replayed(losses, ends, bonus, rate, out):  # type: ignore[no-untyped-def]
-    """Fills out (n_reps, n_actions) as `BonusOptimization` says; losses: (n_reps, m, n_actions), ends: (m,)."""
+    """Fills out (n_reps, n_actions) as `BonusOptimization` says; losses: (n_reps, m, n_actions), ends: (m,).
+
+    A few replicates go through the predictors side by side, so that the processor need not wait for one's exponential.
+    """
     n_reps, m, n_actions = losses.shape
-    logits, exposure = np.empty(n_actions), np.empty(n_actions)
-    for r in range(n_reps):
+    logits, exposure, policy = np.empty((3, n_actions, min(_TILE, n_reps)))
+    most, total = np.empty((2, min(_TILE, n_reps)))
+    for first in range(0, n_reps, _TILE):
+        n = min(_TILE, n_reps - first)
         logits[:] = 0.0
         exposure[:] = 0.0
         for j in range(m):
-            _softmax(logits, out[r])
+            _softmax(logits, most, total, policy)
             size = ends[j] - (ends[j - 1] if j > 0 else 0)
             scale = bonus * math.sqrt(ends[j] / n_actions)
             for a in range(n_actions):
-                optimistic = losses[r, j, a] - min(1.0, scale / (1.0 + exposure[a]))
-                logits[a] -= rate * size * max(0.0, optimistic)
-                exposure[a] += size * out[r, a]
-        _softmax(logits, out[r])
+                for i in range(n):
+                    optimistic = losses[first + i, j, a] - min(1.0, scale / (1.0 + exposure[a, i]))
+                    logits[a, i] -= rate * size * max(0.0, optimistic)
+                    exposure[a, i] += size * policy[a, i]
+        _softmax(logits, most, total, policy)
+        out[first : first + n] = policy[:, :n].T
 
 
 class ActionRule(Protocol):

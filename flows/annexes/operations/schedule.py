@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from importlib import resources
 from pathlib import Path
@@ -15,8 +16,7 @@ from prefect.runtime import flow_run
 from prefect.schedules import Cron
 from prefect.types.entrypoint import EntrypointType
 
-from bandana.audits.outcome import Effort
-from bandana.audits.subjects import subjects
+from bandana.audits.subjects import EFFORT, subjects
 from bandana.flows.annexes.operations import nights
 from bandana.flows.annexes.operations.clock import Times
 from bandana.flows.annexes.operations.fresh_nights import FRESH
@@ -86,7 +86,7 @@ def weekly_audit(
       seed: root of all replay seeds.
     """
     end_with_service()
-    effort = Effort(replays, 0.95, 1e-5, examples, seed)
+    effort = replace(EFFORT, replays=replays, examples=examples, seed=seed)
     labels = [label for label in subjects() if not only or label in only]
     return _by_the_clock(partial(audit_all_flow.fn, labels, effort, str(DataFolder.open(data).root)))
 

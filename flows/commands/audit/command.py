@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -31,7 +31,6 @@ from bandana.flows.commands.options import (
 )  # fmt: skip
 from bandana.flows.commands.suites import begin, for_machines, read, resources_of, run_spec, while_the_server_starts
 
-_DEFAULTS = {"replays": 100_000, "confidence": 0.95, "delta": 1e-5, "examples": 100, "seed": 0}
 _NOW = {"--algorithm": "audit-own", "--mechanism": "audit-release", "--samples": "audit-release", "--all": "audit-catalog"}
 """Option that said what `bandana audit` audits -> the command of today."""
 
@@ -88,14 +87,13 @@ def _audit(only: list[str], asked_effort: Effort, how: Running) -> None:
       SpecError: an option has an impossible value, or no label is chosen.
       Exit: an audit did not pass, or is worse than the baseline.
     """
-    from bandana.audits.outcome import Effort as Checked
-    from bandana.audits.subjects import selected
+    from bandana.audits.subjects import EFFORT, selected
     from bandana.flows.queries.cost import seconds_of_audit
     from bandana.flows.texts.mistakes import SpecError
 
     resources = resources_of(how.executor, how.workers)
     try:
-        effort = Checked(**{**_DEFAULTS, **given(asked_effort)})
+        effort = replace(EFFORT, **given(asked_effort))
     except ValueError as error:
         raise SpecError(f"--{error}") from error
     try:

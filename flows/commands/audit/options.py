@@ -18,7 +18,7 @@ class Replays:
     RARE: ClassVar[tuple[str, ...]] = ("confidence",)
     replays: Annotated[int | None, option("Replays on each side; 20000 of own code, else 100000.", parser=whole)] = None
     seed: Annotated[int | None, option("Root of all seeds; 0.", parser=whole)] = None
-    confidence: Annotated[float | None, real_option("Joint confidence level of all bounds; 0.95.")] = None
+    confidence: Annotated[float | None, real_option("Joint confidence of bounds; 0.9996 of the catalog, else 0.95.")] = None
 
 
 @dataclass(frozen=True)

@@ -182,6 +182,16 @@ def test_bonuses_by_hand():
     assert never.tolist() == [[0.5, 0.5]], "no loss is above a bonus of 1"
 
 
+@pytest.mark.parametrize("n_reps", [1, 15, 16, 17, 40])
+def test_each_replicate_of_bonus_optimization_is_as_if_it_were_alone(n_reps):
+    losses = np.random.default_rng(n_reps).normal(0.5, 0.3, (n_reps, 5, N_ACTIONS))
+    rule, ends = BonusOptimization(0.01, 0.1), np.array([1, 2, 4, 9, 20])
+    alone = [rule.probabilities(each[None], ends, np.zeros((1, 1)))[0] for each in losses]
+    assert rule.probabilities(losses, ends, np.zeros((n_reps, 1))).tolist() == [p.tolist() for p in alone]
+    for each, p in zip(losses, alone, strict=True):
+        assert p == pytest.approx(naive_probabilities("bpo", each, np.diff(ends, prepend=0), 0.0), rel=1e-12)
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_inverse_gaps_lose_what_is_proved(seed):
     """E f*_a - min f* <= 2 K / gamma + (gamma / 2) E (f - f*)^2, for any predictions and truth."""
