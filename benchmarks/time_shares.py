@@ -2,9 +2,8 @@
 
     python -m benchmarks.time_shares SPEC [--goal 5]
 
-Runs the command on an empty data folder and reads the suite's journal, which keeps when each block and each audit was done
-and the seconds that it took. A moment counts as work while any worker plays or audits; what is left is the interpreter, the
-plan, Prefect's server, tracking and the report. The exit code is 1 where that is more than the goal.
+Runs the command on an empty data folder and reads the suite's journal, as `bandana explain-time` does, with the command's
+beginning and end seen from outside. The exit code is 1 where the rest takes more than the goal.
 """
 
 from __future__ import annotations
@@ -15,35 +14,12 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Mapping
-from datetime import datetime
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+
+from bandana.flows.annexes.operations.times import other_share, shares
 
 GOAL = 5.0
-_WORK = {"block done": "playing", "audit done": "auditing"}
-
-
-def shares(begun: float, ended: float, journal: Iterable[Mapping[str, Any]]) -> dict[str, float]:
-    """Seconds of a command by what was done in them; those in which nothing was played or audited by what came before.
-
-    Args:
-      begun: when the command began, in seconds since 1970.
-      ended: when it ended.
-      journal: events of the suite, with `time`, and `seconds` where something was worked on until then.
-    """
-    events = [(datetime.fromisoformat(event["time"]).timestamp(), event) for event in journal]
-    stretches = sorted((at - event["seconds"], at, _WORK[event["event"]]) for at, event in events if event["event"] in _WORK)
-    measured = dict.fromkeys(("before the first block", *_WORK.values(), "between", "after the last one"), 0.0)
-    if not stretches:
-        return measured | {"before the first block": ended - begun}
-    last = begun
-    for start, stop, what in stretches:
-        idle = max(0.0, start - last)
-        measured["before the first block" if last == begun else "between"] += idle
-        measured[what] += max(0.0, stop - max(last, start))
-        last = max(last, stop)
-    return measured | {"after the last one": max(0.0, ended - last)}
 
 
 def run(spec: Path) -> dict[str, float]:
@@ -55,11 +31,6 @@ def run(spec: Path) -> dict[str, float]:
         ended = time.time()
         (place,) = Path(folder).glob("suites/*/log.jsonl")
         return shares(begun, ended, map(json.loads, place.read_text(encoding="utf-8").splitlines()))
-
-
-def other_share(measured: Mapping[str, float]) -> float:
-    """Percent of the time in which nothing was played or audited."""
-    return 100 * (1 - sum(measured[what] for what in _WORK.values()) / sum(measured.values()))
 
 
 def markdown(measured: Mapping[str, float]) -> str:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchmarks import growth, speed, time_shares
+from benchmarks import growth, speed
 from benchmarks.peers import problems, rows
 from benchmarks.peers.installation import requirements
 
@@ -69,16 +69,3 @@ def test_a_slope_is_that_of_a_power():
     sweep = growth.Sweep("w", "s", (1, 10, 100), lambda n: n, lambda n: 1, "u", "2")
     found = growth._summary(sweep, growth.np.array([[1.0, 100.0, 10_000.0], [3.0, 300.0, 30_000.0]]))
     assert found["slope"] == pytest.approx([2.0, 2.0, 2.0])
-
-
-def test_moments_without_play_or_audit_are_counted_once():
-    def at(second, event, seconds=None):
-        return {"time": f"2026-01-01T00:00:{second:02}+00:00", "event": event, "seconds": seconds}
-
-    begun = 1767225600.0  # the first second of 2026
-    journal = [
-        at(10, "block done", 5), at(12, "block done", 6), at(20, "audit done", 6), at(21, "cell tracked"),
-    ]  # fmt: skip
-    found = time_shares.shares(begun, begun + 25, journal)
-    assert list(found.values()) == pytest.approx([5.0, 7.0, 6.0, 2.0, 5.0])  # before, playing, auditing, between, after
-    assert time_shares.other_share(found) == pytest.approx(48.0)

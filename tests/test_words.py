@@ -22,7 +22,7 @@ def _texts():
 def test_every_command_that_is_named_exists():
     known = {command.name or command.callback.__name__.rstrip("_") for command in app.registered_commands}
     known |= {group.name for group in app.registered_groups}
-    named = {word for text in _texts().values() for word in re.findall(r"`bandana ([a-z]+)", text)}
+    named = {word for text in _texts().values() for word in re.findall(r"`bandana ([a-z]+(?:-[a-z]+)*)", text)}
     assert named
     assert named <= known
     assert {"demo", "run", "audit", "report", "list", "check", "ui"} <= named | {"ui"} <= known

@@ -37,6 +37,7 @@ def list_(
         if is_whole and not plugins.packages():  # no algorithm is imported, which takes seconds
             rows = json.loads(resources.files("bandana.flows").joinpath("catalog.json").read_bytes())
         else:
+            from bandana.algorithms.catalog import added
             from bandana.flows.queries import catalog
             from bandana.flows.texts.mistakes import SpecError
 
@@ -45,8 +46,8 @@ def list_(
                 entries = [entry for entry in catalog.of_name(name) if entry in entries]
                 if not entries:
                     raise SpecError(f"{name} has no entry in the trust model and family that were asked for")
-            for line in catalog.broken_plugins():
-                typer.echo(f"warning: {line}", err=True)
+            for error in added()[1]:  # entry points of installed packages that cannot be used
+                typer.echo(f"warning: {error}", err=True)
             if as_json:
                 typer.echo(json.dumps([catalog.facts(entry) for entry in entries], indent=1))
                 return

@@ -44,11 +44,6 @@ def selected(model: str | None = None, family: str | None = None) -> list[Entry]
     ]
 
 
-def broken_plugins() -> list[str]:
-    """A line for each entry point of an installed package that cannot be used."""
-    return [str(error) for error in catalog.added()[1]]
-
-
 def of_name(name: str) -> list[Entry]:
     """All entries of one algorithm.
 

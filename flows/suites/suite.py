@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import psutil
 from prefect import flow, task
 from prefect.cache_policies import NO_CACHE
 from prefect.client.schemas.objects import State
 
 from bandana.flows import annex
+from bandana.flows.folder.journal import Journal
 from bandana.flows.folder.settings import DataFolder
 from bandana.flows.folder.store import Store
 from bandana.flows.plan.plan import Plan
@@ -77,5 +79,9 @@ def suite_flow(
 
 
 def suite(plan: Plan, spec_text: str, data: str, steps: list[str], resources: Resources | None = None) -> JsonObject:
-    """Runs the flow; what it found is returned also where it raised an alarm, under `alarm` in one line, else None."""
-    return with_alarm(lambda: suite_flow(plan, spec_text, data, steps, resources))
+    """Runs a command's flow, and journals when both began and ended; `alarm` is the flow's alarm in one line, or None."""
+    journal = Journal(DataFolder(Path(data)).journal(plan.spec.name))
+    journal.write("command started", began=psutil.Process().create_time(), steps=steps)
+    done = with_alarm(lambda: suite_flow(plan, spec_text, data, steps, resources))
+    journal.write("command done")
+    return done

@@ -97,10 +97,6 @@ Field = Literal["purpose", "data_source", "license", "retention", "approver", "e
 """Fields of a deployment that answer a question."""
 
 
-def _always(answer: str, section: str) -> Callable[[Report], _Answer]:
-    return lambda document: (ANSWERED, answer, section)
-
-
 def _never(advice: str) -> Callable[[Report], _Answer]:
     return lambda document: (NOT_COVERED, advice, "")
 
@@ -218,5 +214,6 @@ _QUESTIONS: tuple[tuple[str, str, Callable[[Report], _Answer]], ...] = (
     ("Retention and access", "Who reaches the data, and how long?", _if_declared("retention")),
     ("Approval", "Who approved the release?", _if_declared("approver")),
     ("Expiry", "When must it be reviewed again?", _if_declared("expires")),
-    ("Evidence", "Can a stranger check the numbers?", _always("Hashes, and commands to recompute.", "evidence")),
+    ("Evidence", "Can a stranger check the numbers?",
+     lambda _: (ANSWERED, "Hashes, and commands to recompute.", "evidence")),
 )

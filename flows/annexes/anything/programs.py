@@ -39,11 +39,6 @@ _SEEDS = 2**31
 """Generators of some languages take larger seeds for one and the same."""
 
 
-def is_program(reference: str) -> bool:
-    """True if `bandana audit-release` names a command or a service, not a function in a file."""
-    return reference.startswith((COMMAND, ADDRESS))
-
-
 @dataclass
 class Program(ManyRuns):
     """A command or a service as a function of a data set and seeds; see `named`.

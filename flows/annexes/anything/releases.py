@@ -130,7 +130,7 @@ def audit_release(request: ReleaseRequest) -> ReleaseAudited:
 
 def _subject(mechanism: str, seconds: float) -> tuple[Loaded, Callable[[], object]]:
     """Subject of the audit, and what makes it a function, in the process that calls it."""
-    if programs.is_program(mechanism):
+    if mechanism.startswith((programs.COMMAND, programs.ADDRESS)):
         program = programs.named(mechanism, seconds)
         return Loaded(RELEASE, None, Path(mechanism.partition(":")[0]), program.name, ""), lambda: program
     path, name, source, _ = read(mechanism, "mechanism")

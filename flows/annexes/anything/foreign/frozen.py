@@ -112,7 +112,7 @@ def _examined(
             note = "its primitives cannot be frozen: the same data and seed gave another run, so it draws more than its seed"
             return Frozen(n_pairs, n_calls, None, note=note)
         differing = _compared(again, other, same, output) | differing
-        reached = _reached(again, other)
+        reached = [one for one, two in zip(again, other, strict=False) if not _same(one.value, two.value)]
         if not all(getattr(call.price, "is_exact", True) for call in reached):
             accounted = None
         if accounted is None:
@@ -163,11 +163,6 @@ def _compared(first: list[Call], other: list[Call], output: object, on_neighbor:
 
 def _moved(one: Call, two: Call) -> float:
     return float(one.price.change(one.value[None], two.value[None])[0])
-
-
-def _reached(first: list[Call], other: list[Call]) -> list[Call]:
-    """The calls that the change of data reaches."""
-    return [one for one, two in zip(first, other, strict=False) if not _same(one.value, two.value)]
 
 
 def _events(calls: list[Call]) -> Events:
