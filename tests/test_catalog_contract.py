@@ -5,6 +5,7 @@ import math
 import re
 from functools import cache
 
+import nightly
 import numpy as np
 import pytest
 from catalog_cases import calibrated, every, one_of_each
@@ -66,7 +67,7 @@ LEVELS = {
 N_ACTIONS, N_USERS, FEW_USERS, N_REPS = 3, 64, 32, 5
 """Users are rounds; beds of episodes have an eighth of them. Few are enough for what `make test` looks at in each group."""
 LONGEST_SEARCHED = 24
-FEW_EXAMPLES, EXAMPLES = 40, 150
+FEW_EXAMPLES, SOME_EXAMPLES, EXAMPLES = 16, 60, 150
 """Few find nearly every planted fault; what they miss is searched for longer."""
 SEEDS = [11, 12, 13]
 REPLAYS, FEW_REPLAYS = 4000, 2000
@@ -79,18 +80,21 @@ EVERY = calibrated(levels=LEVELS)
 PRIVATE = [case for case in EVERY if case.entry.promise]
 AUDITED = [case for case in calibrated() if case.entry.promise]
 WITH_VECTORS = [case for case in AUDITED if isinstance(bed_of(case.entry, 1, 0)[1], ContextTable)]
-every_case = pytest.mark.parametrize("case", every(EVERY))
+every_case = pytest.mark.parametrize(
+    "case", nightly.one_of_each(EVERY, lambda case: (case.name, case.calibration), lambda case: case.label)
+)
+"""By day each calibration at one of its levels, which change nothing but the size of the noise."""
 every_private = pytest.mark.parametrize("case", every(PRIVATE))
 every_audited = pytest.mark.parametrize("case", every(AUDITED))
 each_scheme = pytest.mark.parametrize("case", one_of_each(AUDITED, "family", "plays_on", "privacy_model", "guarantee"))
 
 
-def some_in_short_all_nightly(*facts):
+def some_in_short_all_nightly(*facts, sizes=(FEW_USERS, N_USERS), name="users"):
     """Cases and users: one case of each group with few of them, and nightly every case with all."""
     few = [param for param in one_of_each(AUDITED, *facts) if not param.marks]
-    short = [pytest.param(*param.values, FEW_USERS, id=f"{param.id}-short") for param in few]
-    whole = [pytest.param(case, N_USERS, id=case.label, marks=pytest.mark.nightly) for case in AUDITED]
-    return pytest.mark.parametrize(("case", "users"), [*short, *whole])
+    short = [pytest.param(*param.values, sizes[0], id=f"{param.id}-short") for param in few]
+    whole = [pytest.param(case, sizes[1], id=case.label, marks=pytest.mark.nightly) for case in AUDITED]
+    return pytest.mark.parametrize(("case", name), [*short, *whole])
 
 
 @cache
@@ -266,14 +270,17 @@ def test_the_test_budget_is_about_mu_1(case):
     assert 0.999 < _audited(case).claim.gaussian.mu <= 1 + 1e-9
 
 
-@each_scheme
-def test_the_deterministic_audit_finds_each_fault(case):
+@some_in_short_all_nightly(
+    "family", "plays_on", "privacy_model", "guarantee", sizes=(FEW_EXAMPLES, SOME_EXAMPLES), name="examples"
+)
+def test_the_deterministic_audit_finds_each_fault(case, examples):
+    """Nearly all are found by few examples, so few find most mistakes of an honest algorithm by day."""
     trial = _audited(case)
-    assert _search(trial, 60) is None
+    assert _search(trial, examples) is None
     for control in CONTROLS[case.name]:
         if DETERMINISTIC in control.caught_by and control.is_fault(trial.algorithm):
             faulty = dataclasses.replace(trial, algorithm=control.plant(trial.algorithm))
-            searches = (_search(faulty, examples, shrinks=False) for examples in (FEW_EXAMPLES, EXAMPLES))
+            searches = (_search(faulty, n, shrinks=False) for n in (FEW_EXAMPLES, EXAMPLES))
             assert any(example is not None for example in searches), control.name
 
 
