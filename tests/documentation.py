@@ -6,9 +6,14 @@ import re
 import shlex
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import NamedTuple
+
+import pytest
+
+from bandana.flows.plan import plan
 
 ROOT = Path(__file__).parents[1]
 _FENCE = re.compile(
@@ -17,6 +22,14 @@ _FENCE = re.compile(
 _PROGRESS = re.compile(r"^\S+: \w+: \d+ of \d+ done \(\d+ %\).* so far.*\n", re.MULTILINE)
 """Lines that commands write to standard error where a step takes long, as on a slow machine."""
 _LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)[^)]*\)")
+
+
+@contextmanager
+def listed_only() -> Iterator[None]:
+    """Plans of specs inside name their cells without building an algorithm, as for ready specs `tests/test_docs.py` does."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(plan, "check_features", lambda *of_a_choice: None)
+        yield
 
 
 def pages() -> list[Path]:

@@ -340,7 +340,7 @@ def test_a_vector_outside_the_ball_plays_as_its_projection(entry):
         assert np.array_equal(*played), length
 
 
-@some_in_short_all_nightly("family", "guarantee")
+@some_in_short_all_nightly("family")
 def test_faults_at_random_places_are_found(case, users):
     """Each shows at one record only; the rarest is missed with probability e^-8 at most, however many records there are."""
     if users == FEW_USERS and case.entry.plays_on[0] not in EPISODIC:
