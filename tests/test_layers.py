@@ -7,6 +7,7 @@ import ast
 import shutil
 import sys
 import tomllib
+from functools import cache
 
 import pytest
 from documentation import ROOT
@@ -41,6 +42,7 @@ def modules_of(lines):
     return {module.removesuffix("_material") for module in modules} - BY_OTHERS
 
 
+@cache
 def imported_modules():
     """Top-level modules that the product imports beside the standard library and itself."""
     names = set()
