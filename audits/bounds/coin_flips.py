@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from hashlib import blake2b
 
 import numpy as np
@@ -40,6 +41,8 @@ _TRAIN_SHARE = 0.1
 _CLOSE = 5e-6
 _ROUNDING = 1e-9
 """Largest error of the sums of the exact test: 1e6 logarithms, each right to 1e-16."""
+_turns_from_one = lru_cache(maxsize=8)(lambda size: np.expm1(2j * np.pi / size * np.arange(size)))
+"""e^(iw) - 1 at `size` frequencies w, without cancellation: the counts multiply its errors."""
 
 
 @dataclass(frozen=True)
@@ -63,8 +66,7 @@ class Design:
         excess = np.minimum(np.abs(log_ratio), LARGEST + self.start) - self.start
         if not self.reach:
             return np.where(excess > 0, _LEVELS, 0)
-        share = excess / self.reach
-        return np.ceil(np.clip(share, 0, 1) * _LEVELS - 1e-6).astype(np.int64)
+        return np.ceil(np.clip(excess / self.reach, 0, 1) * _LEVELS - 1e-6).astype(np.int64)
 
 
 def design(log_ratio: FloatArray, delta: float, level: float, n_tosses: int) -> Design:
@@ -175,8 +177,7 @@ class Guesses:
 
         while True:
             low = 0.0 if excess(0.0) >= 0 else max(0.0, float(brentq(excess, 0.0, high, xtol=_CLOSE)) - _CLOSE)
-            objection = self._objection(low, given, allowed)
-            if objection is None:
+            if (objection := self._objection(low, given, allowed)) is None:
                 return low
             checked, high = sorted({*checked, objection}), low
 
@@ -209,8 +210,7 @@ class Guesses:
 
     def _after(self, given: FloatArray) -> tuple[FloatArray, FloatArray]:
         """(n, levels) guesses left and (n,) what they must reach, when the largest `given` are right for sure."""
-        larger = np.cumsum(self.count[::-1])[::-1] - self.count
-        taken = np.clip(given[:, None] - larger, 0, self.count)
+        taken = np.clip(given[:, None] - (np.cumsum(self.count[::-1])[::-1] - self.count), 0, self.count)
         return self.count - taken, self.right - taken @ self.levels
 
     def _log_hoeffding(self, epsilon: float, given: FloatArray) -> FloatArray:
@@ -237,7 +237,7 @@ class Guesses:
         whole[levels.astype(int)] = left[-1]
         damping = left[-1].sum() - np.fft.rfft(whole).real
         kept = np.flatnonzero(rho * (1 - rho) * damping < 40)
-        from_one = np.expm1(2j * np.pi / size * np.arange(size))  # without cancellation: the counts multiply its errors
+        from_one = _turns_from_one(size)
         turns = np.outer(levels.astype(np.int64), kept) % size
         one_guess = np.log1p(rho * from_one)[turns] if turns.size > size else np.log1p(rho * from_one[turns])
         # einsum and not @: the threads of a BLAS wait for each other where cores are shared, and cost more than they win
