@@ -109,10 +109,10 @@ def environment_of(settings):
 
 
 PLAYED = [
-    # Runs of 5000 rounds with contexts: in `make test` the twins' and those of the tight noise.
+    # In `make test` the twins' runs, and those of the tight noise where an entry has it.
     pytest.param(
         entry, calibration, id=f"{entry.label}-{calibration}",
-        marks=pytest.mark.nightly if entry.family == "bandits/contextual" and calibration not in (None, "tight") else (),
+        marks=pytest.mark.nightly if "tight" in entry.calibrations and calibration != "tight" else (),
     )
     for entry, calibration in BOUNDED
 ]  # fmt: skip

@@ -87,7 +87,9 @@ def test_what_the_accountant_cannot_derive_is_not_refuted():
     assert any("the accountant cannot derive the claim" in caveat for caveat in outcome.all_caveats)
 
 
+@pytest.mark.nightly
 def test_gaussian_noise_keeps_no_pure_claim():
+    """In `make test`: the test of that name on another bandit, in `tests/audits/faults/test_release_faults.py`."""
     outcome = _examined(Bandit(), "pure(epsilon=5, relation=reward)")
     assert outcome.verdict is Verdict.FAIL
     assert "no finite epsilon" in " ".join(outcome.reasons)

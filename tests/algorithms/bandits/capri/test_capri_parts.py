@@ -8,6 +8,7 @@ from itertools import product
 import numpy as np
 import pytest
 from doubles import OwnNoiseLedger
+from nightly import first
 from pools import KERNEL, SYMMETRIC, pool_of, table_of
 
 from bandana.algorithms.bandits.capri.forms import PARTS
@@ -81,7 +82,7 @@ def test_each_part_changes_one_thing(name):
 
 
 @each_model
-@pytest.mark.parametrize("parts", NEW[::3], ids=lambda parts: "-".join(parts.values()))
+@pytest.mark.parametrize("parts", first(1, NEW[::3]), ids=lambda parts: "-".join(parts.values()))
 def test_the_deterministic_audit_finds_nothing_in_mixtures(name, parts):
     algorithm, claimed = built(name, parts, beta_scale=0.02)
     assert search(algorithm, SYMMETRIC, GaussianDP(claimed * (1 + 1e-9)), 15, private_records=True) is None
