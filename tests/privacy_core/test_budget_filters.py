@@ -9,6 +9,7 @@ import pytest
 from doubles import ConstantNoise, span
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from nightly import first
 
 from bandana.privacy_core import (
     ZCDP,
@@ -96,10 +97,11 @@ def do(ledger, release, value=0.0):
     [*((name, 3) for name in CURRENCIES), *(pytest.param(name, 1, marks=() if name == "GDP" else pytest.mark.nightly)
                                             for name in CURRENCIES)],
 )  # fmt: skip
-def test_a_release_is_refused_exactly_when_a_record_would_overspend(currency, n_reps):
+@pytest.mark.parametrize("max_examples", first(1, [20, 60]))
+def test_a_release_is_refused_exactly_when_a_record_would_overspend(currency, n_reps, max_examples):
     budget, mechanisms, price, limit = CURRENCIES[currency]
 
-    @settings(max_examples=60)
+    @settings(max_examples=max_examples)
     @given(st.lists(releases(mechanisms, n_reps), min_size=10, max_size=60))
     def check(entries):
         ledger = LiveLedger(n_reps, ConstantNoise(), budget=budget, keeps_transcript=True, n_records=N_RECORDS)
