@@ -7,6 +7,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
+from functools import cache
 from types import NoneType, UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
@@ -16,6 +17,7 @@ Json = Any
 """A JSON value, or the object that it describes."""
 Kind = Any
 """A type, as annotations have it."""
+_hints = cache(get_type_hints)
 _WORDS = ("inf", "-inf", "nan")  # numbers that JSON does not have
 _MOST = 10**18
 _PLAIN = {str: "text", bool: "true or false", float: "a number", int: "a whole number"}
@@ -56,7 +58,7 @@ def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 def types_of(kind: Kind) -> Mapping[str, Kind]:
     """Field of a dataclass -> its type."""
-    hints = get_type_hints(kind)
+    hints = _hints(kind)
     return {field.name: hints[field.name] for field in fields(kind)}
 
 

@@ -22,7 +22,7 @@ from bandana.audits.reporting.figures.drawing import ROLES
 from bandana.audits.reporting.kinds import Document
 
 if TYPE_CHECKING:
-    from jinja2 import Environment
+    from jinja2 import Template
     from markupsafe import Markup
 
 _WORD = re.compile(r"\S{15,}")
@@ -53,7 +53,7 @@ def render_html(document: Document) -> str:
     for index, image in enumerate(_images(page["sections"]), start=1):
         image["svg"] = Markup(_inline(image["svg"], f"f{index}-"))  # matplotlib escaped it
     style = Markup(_resource("report.css"))  # our own file
-    return _environment().from_string(_resource("report.html.j2")).render(**page, style=style, roles=ROLES)
+    return _template("report.html.j2").render(**page, style=style, roles=ROLES)
 
 
 def figures(document: Document) -> dict[str, str]:
@@ -80,8 +80,7 @@ def render_pdf(document: Document, *, appendix: bool = False) -> bytes:
     page["date"], page["cut"] = None, [each["title"] for each in cut]
     page["sections"] = [each for each in page["sections"] if each not in cut]
     if document["created"] is not None:
-        moment = datetime.fromisoformat(document["created"]).astimezone(UTC)
-        page["date"] = [moment.year, moment.month, moment.day, moment.hour, moment.minute, moment.second]
+        page["date"] = [*datetime.fromisoformat(document["created"]).astimezone(UTC).timetuple()[:6]]
     with tempfile.TemporaryDirectory(prefix="bandana-report-") as folder:
         root = Path(folder)
         for index, image in enumerate(_images(page["sections"]), start=1):
@@ -89,7 +88,7 @@ def render_pdf(document: Document, *, appendix: bool = False) -> bytes:
             (root / image["file"]).write_text(image.pop("svg"), encoding="utf-8")
         # Typst sets every word of a user from a JSON string: nothing in it is markup.
         (root / "report.json").write_text(json.dumps(_breakable(page)), encoding="utf-8")
-        source = _environment().from_string(_resource("report.typ.j2")).render(roles=ROLES)
+        source = _template("report.typ.j2").render(roles=ROLES)
         (root / "report.typ").write_text(source, encoding="utf-8")
         return bytes(typst.compile(str(root / "report.typ"), root=folder, format="pdf", ignore_system_fonts=True))
 
@@ -140,15 +139,14 @@ def _sections_of(text: str) -> list[Section]:
     return sections
 
 
-def _environment() -> Environment:
+@lru_cache
+def _template(name: str) -> Template:
     from jinja2 import Environment, StrictUndefined
 
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters["soft"] = _soft
-    environment.tests["holding_long_words"] = lambda cell: (
-        _UNBREAKABLE.search(json.dumps(cell, ensure_ascii=False)) is not None
-    )
-    return environment
+    environment.tests["holding_long_words"] = lambda cell: bool(_UNBREAKABLE.search(json.dumps(cell, ensure_ascii=False)))
+    return environment.from_string(_resource(name))
 
 
 def _soft(markup: Markup) -> Markup:
