@@ -26,7 +26,7 @@ SMALL = ("--replays", "2000", "--rounds", "16", "--examples", "20")
 
 
 @pytest.fixture
-def bandana(tmp_path, monkeypatch):
+def bandana(before_forks, tmp_path, monkeypatch):
     monkeypatch.setenv("BANDANA_DATA", str(tmp_path / "bandana_data"))
 
     def call(*arguments):
@@ -242,7 +242,7 @@ def test_a_black_box_passes_and_its_leaky_twin_fails(bandana, tmp_path):
             "--claim",
             CLAIM,
             "--replays",
-            "8000",
+            "3000",
             "--rounds",
             "16",
         )

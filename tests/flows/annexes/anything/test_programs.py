@@ -137,8 +137,13 @@ def test_what_cannot_be_reached_is_one_line(mechanism, words):
 
 
 @pytest.mark.slow
-def test_a_command_is_audited(audit, script):
-    """Seeds are fixed; the honest one would be refuted by other seeds with probability at most 0.05."""
+@pytest.mark.parametrize("first_calls", [1e-9, pytest.param(0.35, marks=pytest.mark.nightly)])
+def test_a_command_is_audited(audit, script, monkeypatch, first_calls):
+    """Seeds are fixed; the honest one would be refuted by other seeds with probability at most 0.05.
+
+    Hundreds of first answers are made at night, and below by day.
+    """
+    monkeypatch.setattr("bandana.flows.annexes.anything.pairs.stages._FIRST_CALLS", first_calls)
     command = "exec:" + " ".join(script(NOISY))
     honest = audit(command, claim="pure(epsilon=1.5)")
     assert honest.exit_code == 0, honest.output

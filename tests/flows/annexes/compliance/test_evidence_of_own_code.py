@@ -34,9 +34,11 @@ def too_little(data, seed):
 
 
 @pytest.fixture
-def evidence_of(tmp_path, monkeypatch):
+def evidence_of(request, tmp_path, monkeypatch):
     """Audits by the command, without first calls, of a process each; the place of the evidence."""
     pytest.importorskip("bandana.flows.annexes.anything")
+    request.getfixturevalue("before_forks")
+    monkeypatch.setattr("bandana.flows.annexes.anything.releases.apart", lambda *_: None)
     monkeypatch.setattr("bandana.flows.annexes.anything.pairs.stages._FIRST_CALLS", 1e-9)
     monkeypatch.setenv("BANDANA_DATA", str(tmp_path / "bandana_data"))
     (tmp_path / "mine.py").write_text(OWN)
@@ -94,7 +96,7 @@ def test_evidence_of_an_algorithm_on_a_given_pair_is_compared(evidence_of, tmp_p
 
 @pytest.mark.parametrize(("name", "verdict"), [("play", "NOT REFUTED"), ("leaky", "FAIL")])
 def test_evidence_of_a_function_is_compared(evidence_of, name, verdict):
-    place = evidence_of(f"black_box.py:{name}", "--rounds", "16", claim="gdp(mu=1, relation=reward)", replays=8000)
+    place = evidence_of(f"black_box.py:{name}", "--rounds", "16", claim="gdp(mu=1, relation=reward)", replays=3000)
     assert_partly_compared(found := verify(place))
     assert found.verdict == verdict
 

@@ -31,7 +31,7 @@ from bandana.flows.annexes.anything.outputs.calls import BrokenSubject
 PLAY, LEAKY = example("black_box").play, example("black_box").leaky
 TABLE = even_table(16, 2, UNIT)
 CLAIM = parse("gdp(mu=1, relation=reward)")
-EFFORT = Effort(replays=8000, confidence=0.95, delta=1e-5, examples=1, seed=2)
+EFFORT = Effort(replays=4000, confidence=0.95, delta=1e-5, examples=1, seed=2)
 SUBJECT = {"kind": "function", "name": "play", "source sha256": "0"}
 
 
@@ -214,7 +214,7 @@ def test_a_planted_leak_is_as_large_as_it_says(text):
 @pytest.mark.parametrize("text", first(1, CLAIMS))
 def test_a_leak_beyond_the_claim_fails_and_one_at_it_does_not(text):
     claim = parse(text)
-    record, effort = 3, replace(EFFORT, replays=20_000, confidence=0.9999)  # one honest play in 10,000 fails at most
+    record, effort = 3, replace(EFFORT, replays=8000, confidence=0.9999)  # one honest play in 10,000 fails at most
     for factor, expected in ((1.0, False), (1.6, True)):
         play = _coin(record, echo_error(claim.stated, factor))
         outcome = examine(play, claim, _pairs(play, (record,), n_pairs=1), effort, SUBJECT, Setup())

@@ -88,7 +88,7 @@ def test_a_broken_release_fails(name):
 
 @pytest.mark.parametrize("name", [name for name in HONEST if name in QUICK])
 def test_an_honest_release_of_few_runs_does_not(name):
-    outcome = audited(name, replays=20_000)
+    outcome = audited(name, replays=4000)
     assert outcome.verdict == "NOT REFUTED", outcome.reasons
     assert all(control.is_caught for control in outcome.tried)
 

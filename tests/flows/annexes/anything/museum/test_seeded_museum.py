@@ -15,6 +15,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from nightly import first
 from seeded import BROKEN, HONEST, by_arm, each_run
 
 from bandana.flows.annexes.anything.files import FUNCTION, Loaded
@@ -25,6 +26,7 @@ from bandana.flows.annexes.anything.pairs.coupling import compare_plays, is_tell
 from bandana.privacy_core import Interval
 from bandana.testing import SuiteBudget, assert_private
 
+pytestmark = pytest.mark.usefixtures("few_first_calls")
 UNIT, SHAPE, CLAIM = Interval(0.0, 1.0), (32, 2), "gdp(mu=1, relation=reward)"
 
 
@@ -32,13 +34,13 @@ def coupling(function, seed=0):
     return compare_plays(adapted(function, SHAPE, UNIT), Menu.of(UNIT), SHAPE, seed)
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", first(1, range(2)))
 @pytest.mark.parametrize("name", BROKEN)
 def test_generators_that_rewards_seed_are_found(name, seed):
     assert "seeds another generator on a neighbor that differs in record" in coupling(BROKEN[name], seed).finding
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", first(1, range(2)))
 @pytest.mark.parametrize("name", HONEST)
 def test_generators_that_the_seed_seeds_are_not(name, seed):
     found = coupling(HONEST[name], seed)

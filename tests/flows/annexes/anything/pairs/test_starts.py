@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
+import subprocess
 import sys
 
 import pytest
 
-import bandana
 from bandana.flows.annexes.anything.outputs.calls import by_signature
 from bandana.flows.annexes.anything.outputs.deadline import Deadline
 from bandana.flows.annexes.anything.pairs.starts import set_aside, started
@@ -39,9 +38,9 @@ def written(folder, more=""):
     return place, log
 
 
-def audited(place):
+def audited(place, replays=8000):
     request = ReleaseRequest(
-        CLAIM, f"{place}:release", data="[0.0]", neighbor="[1.0]", replays=8000, seconds=SECONDS, seed=4
+        CLAIM, f"{place}:release", data="[0.0]", neighbor="[1.0]", replays=replays, seconds=SECONDS, seed=4
     )
     return audit_release(request).outcome
 
@@ -55,18 +54,17 @@ def test_a_release_of_a_file_that_is_exact_at_first_fails(tmp_path):
 @pytest.mark.parametrize("more", ["raise SystemExit(3)", "import time; time.sleep(1000)"])
 def test_a_file_that_loads_once_only_is_audited_without_first_calls_and_says_so(tmp_path, more, monkeypatch):
     monkeypatch.setattr("bandana.flows.annexes.anything.pairs.stages._FIRST_CALLS", 0.01)
-    outcome = audited(written(tmp_path, ONE_APART + more)[0])
+    outcome = audited(written(tmp_path, ONE_APART + more)[0], replays=1000)
     assert outcome.verdict == "NOT REFUTED"
     assert "first calls of a process: 0 a side, too few for a bound" in outcome.coverage
 
 
 def test_an_object_of_this_process_is_not_loaded_from_its_file(tmp_path):
+    """In a small process: 320 forks of one that holds all tests would take ten seconds."""
     place, log = written(tmp_path)
-    spec = importlib.util.spec_from_file_location("subject", place)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    outcome = bandana.audit(module.release, CLAIM, pair=([0.0], [1.0]), replays=1000)
-    assert outcome.verdict == "FAIL"  # its first call in the process that was set aside is exact
+    program = f"import bandana, subject\nprint(bandana.audit(subject.release, {CLAIM!r}, pair=([0.0], [1.0]), replays=1000))"
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout == f"<Audit of {place.name}:release: FAIL>\n"  # its first call in the process set aside is exact
     assert log.read_text().splitlines() == ["loaded"]
 
 

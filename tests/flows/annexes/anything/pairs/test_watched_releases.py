@@ -17,6 +17,7 @@ from bandana.privacy_core import ZCDP, ApproxDP, GaussianDP, PureDP, RenyiDP
 from bandana.testing import SuiteBudget, assert_private
 
 pytest_plugins = ["pytester"]
+pytestmark = pytest.mark.usefixtures("few_first_calls")
 OFF, ON = [0.0], [1.0]
 
 
