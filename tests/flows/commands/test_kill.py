@@ -130,7 +130,8 @@ def kill_and_rerun(uninterrupted, expected, chosen, laid_out, server_settings, t
 
 def test_after_a_kill_one_rerun_ends_with_the_same(bandana, laid_out, tmp_path):
     """Blocks of a pool, and what this process does after the kill, are those of this process alone, bit for bit."""
-    spec, whole, data = killable(tmp_path, horizon=1000, replications=4), tmp_path / "whole", tmp_path / "data"
+    small = {"horizon": 1000, "replications": 4, "audit": {"rounds": 8, "replays": 1000, "examples": 5}}
+    spec, whole, data = killable(tmp_path, **small), tmp_path / "whole", tmp_path / "data"
 
     def run(data):
         done = bandana("run", spec, "--audit", "--executor", "local", "--data", data)
