@@ -18,7 +18,7 @@ from bandana.flows.suites import audit_all, suite
 from bandana.flows.texts.mistakes import SpecError
 
 ASKS = "start it with --yes"
-MUCH = {"replications": 10**13, "block_size": 10**9, "horizon": 10**4}
+MUCH = {"replications": 10**13, "block_size": 10**11, "horizon": 10**4}
 
 
 @pytest.fixture(autouse=True)

@@ -466,7 +466,7 @@ def test_more_than_a_day_of_work_is_asked_about(tmp_path, monkeypatch):
 
     monkeypatch.setattr("bandana.flows.annexes.leaderboard.command.begin", refuse)
     private = PROBLEM["algorithms"][1] | {"mu": 1}  # each cell is measured by a short trial
-    folder = make(tmp_path / "tiny", replications=10**14, block_size=10**10, horizon=10**3, algorithms=[private])
+    folder = make(tmp_path / "tiny", replications=10**13, block_size=10**11, horizon=10**4, algorithms=[private])
     said = [CliRunner().invoke(app, ["leaderboard", str(folder), *more]).stderr for more in ([], ["--yes"])]
     assert "start it with --yes" in said[0]
     assert said[0].count("\n") == 1
