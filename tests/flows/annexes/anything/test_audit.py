@@ -30,7 +30,7 @@ def example(name):
 
 
 @pytest.fixture(scope="module")
-def found():
+def found(before_forks):
     return bandana.audit(example("own_bandit").bandit, CLAIM, **FEW)
 
 

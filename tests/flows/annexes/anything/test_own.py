@@ -218,7 +218,7 @@ def test_the_broken_example_fails_with_the_release_that_leaks(bandana):
     ],
 )
 def test_small_mistakes_in_the_example_are_found(bandana, write, change, what):
-    done = bandana("audit-own", write(change), "--claim", CLAIM, *SMALL)
+    done = bandana("audit-own", write(change), "--claim", CLAIM, *FEW)
     assert done.exit_code != 0
     assert what in done.output + done.stderr
 
@@ -229,7 +229,7 @@ def test_reading_the_sensitive_state_in_a_decision_fails(bandana, write):
         ("phase, noisy, n_rewards =", "exact = phase.total[ended].copy()\n            phase, noisy, n_rewards ="),
         ("total[ended, arm] += noisy", "total[ended, arm] += exact"),
     )
-    done = bandana("audit-own", leak, "--claim", CLAIM, *SMALL)
+    done = bandana("audit-own", leak, "--claim", CLAIM, *FEW)
     assert done.exit_code == FAILURE
     assert "both runs saw the same released values" in _said(done) + done.output
 

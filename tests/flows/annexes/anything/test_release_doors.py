@@ -153,7 +153,7 @@ def test_an_algorithm_is_audited_on_a_given_pair(tmp_path, monkeypatch):
         str(tmp_path / "b.npy"),
     ]
     for claim, code in (("gdp(mu=1)", 0), ("gdp(mu=0.5)", FAILURE)):
-        result = CliRunner().invoke(app, [*given, "--claim", claim, "--replays", "4000", "--json"])
+        result = CliRunner().invoke(app, [*given, "--claim", claim, "--replays", "2000", "--json"])
         assert result.exit_code == code, result.output
         evidence = Path(json.loads(result.stdout)["files"]["evidence"])
         assert_follows_from_its_scores(evidence)

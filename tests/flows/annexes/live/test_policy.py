@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 import json
-import multiprocessing
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -145,12 +146,12 @@ def test_contexts_are_shortened_and_enter_in_the_order_of_asks(tmp_path):
     assert policy.counts()["asked"] == 64
 
 
-def _in_child(place, n):
-    import bandana.live
-
-    policy = bandana.live.open(place)
-    for _ in range(n):
-        assert policy.tell(policy.ask().id, 1.0) in ("kept", "late")  # the other one may have been faster
+ONE_OF_TWO = """
+import bandana.live
+policy = bandana.live.open({place!r})
+for _ in range(15):
+    assert policy.tell(policy.ask().id, 1.0) in ("kept", "late")  # the other one may have been faster
+"""
 
 
 def test_real_processes_share_a_policy(tmp_path):
@@ -158,13 +159,9 @@ def test_real_processes_share_a_policy(tmp_path):
 
     place = tmp_path / "a.db"
     policy = bandana.live.open(place, **{**ARMS, "deadline": 0})
-    context = multiprocessing.get_context("spawn")
-    children = [context.Process(target=_in_child, args=(str(place), 15)) for _ in range(2)]
-    for child in children:
-        child.start()
-    for child in children:
-        child.join()
-    assert [child.exitcode for child in children] == [0, 0]
+    command = [sys.executable, "-c", ONE_OF_TWO.format(place=str(place))]
+    children = [subprocess.Popen(command) for _ in range(2)]
+    assert [child.wait() for child in children] == [0, 0]
     policy.ask()
     assert policy.counts()["asked"] == 31
     rows = policy.releases()

@@ -97,7 +97,7 @@ def test_a_grid_gives_an_audit_for_each_combination_with_its_claim(tmp_path):
         ("packages: none", "packages: other", "packages must be one of none, got 'other'"),
         ("none: []", "none: [numpy>=2]", "numpy>=2"),
         ("library: tiny", "librari: tiny", "librari"),
-        ("runs: 2000", "runs: 0", "runs"),
+        ("runs: 1000", "runs: 0", "runs"),
     ],
 )  # fmt: skip
 def test_a_mistake_in_a_case_is_named(tmp_path, old, new, message):

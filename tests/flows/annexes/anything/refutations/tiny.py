@@ -30,9 +30,9 @@ packages:
   none: []
 audits:
   - {mechanism: broken, role: defect, packages: none, release: release, parameters: {name: broken, epsilon: 1.0},
-     claim: stated, data: [0, 1], neighbor: [0, 0], runs: 2000}
+     claim: stated, data: [0, 1], neighbor: [0, 0], runs: 1000}
   - {mechanism: honest, role: search, packages: none, release: release, parameters: {name: honest},
-     grid: {epsilon: [1.0, 2.0]}, claim: "pure(epsilon={epsilon})", data: [0, 1], neighbor: [0, 0], runs: 2000}
+     grid: {epsilon: [1.0, 2.0]}, claim: "pure(epsilon={epsilon})", data: [0, 1], neighbor: [0, 0], runs: 1000}
 """
 
 
