@@ -3,6 +3,7 @@
 import copy
 import json
 import shutil
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -34,6 +35,7 @@ ROUNDS = {"finite": 10_000, "linear": 4000, "kernel": 24, "pooled": 24, "context
 """Rounds in which releases of a kind of problem are compared, so many that there are some; of the others 200."""
 
 
+@cache
 def regret_problems():
     return [problem for problem in read(SHIPPED).problems if problem.aim is Aim.REGRET]
 
@@ -58,11 +60,12 @@ def test_exploration_changes_no_noise_so_that_both_columns_share_an_audit():
     for problem in regret_problems():
         rounds = ROUNDS.get(problem.kind, 200)
         spec = problem.spec.model_copy(update={"horizon": rounds, "replications": 2, "block_size": 2})
-        cells = {cell.entry.label: cell for cell in Plan.of(spec).cells if cell.is_private and knob_of(cell.entry)}
+        whole = [*Plan.of(spec).cells]
+        cells = {cell.entry.label: cell for cell in whole if cell.is_private and knob_of(cell.entry)}
         new = [cell for label, cell in cells.items() if label not in compared]
         if not new:
             continue
-        plans = [Plan.of(only_cells(spec, [*Plan.of(spec).cells], {cell.name: at for cell in new})) for at in (1.0, 0.1)]
+        plans = [Plan.of(only_cells(spec, whole, {cell.name: at for cell in new})) for at in (1.0, 0.1)]
         for ours, theirs in zip(plans[0].cells, plans[1].cells, strict=True):
             assert ours.settings.parameters != theirs.settings.parameters
             assert ours.claim() == theirs.claim()
