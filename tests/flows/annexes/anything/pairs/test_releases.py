@@ -81,7 +81,7 @@ def product(data, seed):
     return [x, abs(y) * np.sign(x) * (1 if np.sum(data) else -1)]
 
 
-def audited(function, claim, n_runs=4000, **options):
+def audited(function, claim, n_runs=8000, **options):
     caller = inspect_call(function, OFF, ON, 0)
     return examine(draw(caller, OFF, ON, n_runs, 0, 60.0), claim, **options)
 
