@@ -23,6 +23,8 @@ from bandana.privacy_core.checks import suggestion
 
 EFFORT = Effort(replays=100_000, confidence=0.9996, delta=1e-5, examples=100, seed=0)
 """Of each audit, if nothing else is asked for: the bounds of up to 125 subjects then hold together at 95 %."""
+TIMES = {"lin-priv tight": 1.5}
+"""Label -> how many times the usual replays its planted faults need to be seen."""
 ROUNDS = 64
 _TABLE_SEED = 0
 _LOCAL_BEDS = frozenset({"local", "gram-local"})

@@ -1,15 +1,19 @@
 """`bandana audit-catalog`: every subject is kept as evidence, tracked, and shown in one report."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from whole_evidence import assert_follows_from_its_scores
 
 from bandana.audits.outcome import Effort
 from bandana.audits.reporting import validate
+from bandana.audits.subjects import EFFORT as USUAL
+from bandana.audits.subjects import subjects
 from bandana.flows.cells import replays
 from bandana.flows.cells.audits import AUDIT
 from bandana.flows.folder.store import Store
+from bandana.flows.keys.provenance import about_audits
 from bandana.flows.suites.audit_all import SUITE, audit_subject, key_of
 
 EFFORT = Effort(replays=4000, confidence=0.95, delta=1e-5, examples=20, seed=1)
@@ -54,3 +58,14 @@ def test_the_command_audits_what_is_asked_and_writes_one_report(bandana, data):
         assert metrics["audit/controls_caught"] == metrics["audit/controls_planted"] > 0
         assert 1 < metrics["audit/smallest_factor"] < 1.3
         assert found.tags["verdict"] == "PASS"
+
+
+@pytest.mark.parametrize(("label", "times"), [("lin-priv tight", 1.5), ("block tree", 1.0)])
+def test_a_subject_whose_faults_need_more_replays_gets_them(label, times, monkeypatch):
+    monkeypatch.setattr(replays, "_audit", lambda subject, effort: effort)
+    subject = subjects()[label]()
+    assert replays.audit_of_subject(subject, EFFORT, about_audits) == replace(EFFORT, replays=round(4000 * times))
+
+
+def test_all_audits_of_the_catalog_hold_together():
+    assert len(subjects()) * (1 - USUAL.confidence) <= 0.05
