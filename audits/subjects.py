@@ -22,9 +22,9 @@ from bandana.privacy_core import Relation, TrustModel
 from bandana.privacy_core.checks import suggestion
 
 EFFORT = Effort(replays=100_000, confidence=0.9996, delta=1e-5, examples=100, seed=0)
-"""Of each audit, if nothing else is asked for: the bounds of up to 125 subjects then hold together at 95 %."""
+"""The usual effort of each audit: the bounds of up to 125 subjects hold together at 95 %."""
 TIMES = {"lin-priv tight": 1.5}
-"""Label -> how many times the usual replays its planted faults need to be seen."""
+"""Label -> the multiple of the usual replays that its planted faults need."""
 ROUNDS = 64
 _TABLE_SEED = 0
 _LOCAL_BEDS = frozenset({"local", "gram-local"})
