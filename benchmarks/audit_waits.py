@@ -30,7 +30,7 @@ from bandana.flows.running.memory import keep_freed
 
 MOST, MEDIAN = 45, 15
 """Goals: seconds of the longest audit, and of the median one."""
-SHOWN = 8
+SHOWN = 6
 
 
 class Wait(NamedTuple):
@@ -79,9 +79,9 @@ def markdown(waits: Mapping[str, Wait]) -> str:
     late = sum(each > MOST for each in seconds)
     low, median, high = np.percentile(seconds, [25, 50, 75])
     lines = [
-        f"{len(waits)} audits, {passed} passed. Quartiles {low:.0f}, {median:.0f} and {high:.0f} s (goal for the median: "
-        f"{MEDIAN}); {late} took more than {MOST} s.",
-        "", "| the longest | seconds | of processors |", "|---|--:|--:|",
+        f"{len(waits)} audits, {passed} passed; quartiles {low:.0f}, {median:.0f}, {high:.0f} s (goal: median {MEDIAN}); "
+        f"{late} above {MOST} s.",
+        "", "| longest | seconds | of processors |", "|---|--:|--:|",
     ]  # fmt: skip
     longest = sorted(waits.items(), key=lambda item: -item[1].seconds)[:SHOWN]
     return "\n".join(lines + [f"| {label} | {wait.seconds:.0f} | {wait.processor:.0f} |" for label, wait in longest])

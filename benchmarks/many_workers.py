@@ -178,9 +178,10 @@ def markdown(costs: Sequence[float], dispatch: float, requests: float, real: lis
     drawn = np.random.Generator(np.random.SFC64(1)).choice(np.asarray(costs), N_PIECES)
     ten = drawn * (10.0 / drawn.mean())  # blocks of the advised size, of the same spread
     lines = [
-        f"A block took {np.mean(costs):.2f} processor seconds ({min(costs):.2f} to {max(costs):.2f}), a task of a Prefect "
-        f"run {1000 * dispatch:.0f} ms of its coordinator, a piece's requests on loopback {1000 * requests:.0f} ms.",
-        "", f"| workers | {N_PIECES:,} blocks, shared: hours | efficiency | twice | one coordinator: hours | efficiency |",
+        f"A block took {np.mean(costs):.2f} s ({min(costs):.2f} to {max(costs):.2f}), a task {1000 * dispatch:.0f} ms of "
+        f"Prefect's coordinator, requests on loopback {1000 * requests:.0f} ms. Simulated: {N_PIECES:,} blocks of ten "
+        f"seconds, {1000 * REQUEST:.0f} ms a request.",
+        "", "| workers | shared: hours | efficiency | twice | coordinated: hours | efficiency |",
         "|--:|--:|--:|--:|--:|--:|",
     ]  # fmt: skip
     for n in WORKERS:
@@ -188,10 +189,9 @@ def markdown(costs: Sequence[float], dispatch: float, requests: float, real: lis
         share = [ten.sum() / n / one.seconds for one in (by_all, by_one)]
         shown = [f"{n:,}", f"{by_all.seconds / 3600:.2f}", f"{share[0]:.0%}", f"{by_all.twice:.0%}"]
         lines.append(f"| {' | '.join(shown)} | {by_one.seconds / 3600:.2f} | {share[1]:.0%} |")
-    lines += ["", f"The coordinator is busy all the time from {ten.mean() / dispatch:,.0f} workers on.", ""]
-    lines += ["| processes of `bandana work` on this machine | seconds | blocks computed, of the suite's |", "|--:|--:|--:|"]
+    lines += ["", f"A coordinator is busy all the time from {ten.mean() / dispatch:,.0f} workers on.", ""]
+    lines += [f"| processes, on {len(os.sched_getaffinity(0))} cores | seconds | blocks computed |", "|--:|--:|--:|"]
     lines += [f"| {one['workers']} | {one['seconds']:.0f} | {one['computed']} of {one['blocks']} |" for one in real]
-    lines += ["", f"{len(os.sched_getaffinity(0))} cores; load average before: {os.getloadavg()[2]:.1f}."]
     return "\n".join(lines)
 
 
