@@ -174,7 +174,7 @@ def processes(n_workers: int, folder: Path) -> dict[str, float]:
 
 
 def markdown(costs: Sequence[float], dispatch: float, requests: float, real: list[dict[str, float]]) -> str:
-    """The tables of docs/scale.md."""
+    """The tables of docs/speed.md."""
     drawn = np.random.Generator(np.random.SFC64(1)).choice(np.asarray(costs), N_PIECES)
     ten = drawn * (10.0 / drawn.mean())  # blocks of the advised size, of the same spread
     lines = [
