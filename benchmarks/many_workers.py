@@ -187,7 +187,7 @@ def markdown(costs: Sequence[float], dispatch: float, requests: float, real: lis
     for n in WORKERS:
         by_all, by_one = shared(ten, n, REQUEST * REQUESTS), coordinated(ten, n, dispatch)
         share = [ten.sum() / n / one.seconds for one in (by_all, by_one)]
-        shown = [f"{n:,}", f"{by_all.seconds / 3600:.2f}", f"{share[0]:.0%}", f"{by_all.twice:.0%}"]
+        shown = [f"{n:,}", f"{by_all.seconds / 3600:.2f}", f"{share[0]:.0%}", f"{max(0.0, by_all.twice):.0%}"]
         lines.append(f"| {' | '.join(shown)} | {by_one.seconds / 3600:.2f} | {share[1]:.0%} |")
     lines += ["", f"A coordinator is busy all the time from {ten.mean() / dispatch:,.0f} workers on.", ""]
     lines += [f"| processes, on {len(os.sched_getaffinity(0))} cores | seconds | blocks computed |", "|--:|--:|--:|"]
