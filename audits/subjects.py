@@ -23,8 +23,8 @@ from bandana.privacy_core.checks import suggestion
 
 EFFORT = Effort(replays=100_000, confidence=0.9996, delta=1e-5, examples=100, seed=0)
 """The usual effort of each audit: the bounds of up to 125 subjects hold together at 95 %."""
-TIMES = {"lin-priv tight": 1.5}
-"""Label -> the multiple of the usual replays that its planted faults need."""
+MORE_REPLAYS = {"lin-priv tight": 1.5}
+"""Label -> the multiple of the usual replays that its planted faults need; all others need the usual ones."""
 ROUNDS = 64
 _TABLE_SEED = 0
 _LOCAL_BEDS = frozenset({"local", "gram-local"})

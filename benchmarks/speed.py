@@ -34,15 +34,18 @@ def _waits(folder: Path) -> str:
 
 
 def _audits(folder: Path) -> str:
-    """In a process of its own, which has all cores."""
-    command = [sys.executable, "-m", "benchmarks.audit_waits", str(folder)]
-    free = {name: value for name, value in os.environ.items() if name != "BANDANA_WORKERS"}
-    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, cwd=ROOT, env=free).stdout.strip()
+    return _printed("benchmarks.audit_waits", str(folder))
 
 
 def _workers(folder: Path) -> str:
-    command = [sys.executable, "-m", "benchmarks.many_workers"]
-    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, cwd=ROOT).stdout.strip()
+    return _printed("benchmarks.many_workers")
+
+
+def _printed(module: str, *arguments: str) -> str:
+    """The table that a benchmark prints in a process of its own, which has all cores."""
+    command = [sys.executable, "-m", module, *arguments]
+    free = {name: value for name, value in os.environ.items() if name != "BANDANA_WORKERS"}
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, cwd=ROOT, env=free).stdout.strip()
 
 
 def _peers(folder: Path) -> str:

@@ -42,7 +42,7 @@ _CLOSE = 5e-6
 _ROUNDING = 1e-9
 """Largest error of the sums of the exact test: 1e6 logarithms, each right to 1e-16."""
 _turns_from_one = lru_cache(maxsize=8)(lambda size: np.expm1(2j * np.pi / size * np.arange(size)))
-"""e^(iw) - 1 at `size` frequencies w, without cancellation: the counts multiply its errors."""
+"""(size,) complex e^(iw) - 1 at w = 2 pi k / size, without cancellation: the counts multiply its errors. To be read only."""
 
 
 @dataclass(frozen=True)
@@ -210,7 +210,8 @@ class Guesses:
 
     def _after(self, given: FloatArray) -> tuple[FloatArray, FloatArray]:
         """(n, levels) guesses left and (n,) what they must reach, when the largest `given` are right for sure."""
-        taken = np.clip(given[:, None] - (np.cumsum(self.count[::-1])[::-1] - self.count), 0, self.count)
+        larger = np.cumsum(self.count[::-1])[::-1] - self.count
+        taken = np.clip(given[:, None] - larger, 0, self.count)
         return self.count - taken, self.right - taken @ self.levels
 
     def _log_hoeffding(self, epsilon: float, given: FloatArray) -> FloatArray:

@@ -16,7 +16,7 @@ from bandana.audits.faults.releases import GENERIC, of_users
 from bandana.audits.outcome import Effort, Outcome, Setup, all_gaussian
 from bandana.audits.own.white_box import with_places
 from bandana.audits.seeds import derive
-from bandana.audits.testbeds import catalog as bed
+from bandana.audits.testbeds import catalog as beds
 from bandana.audits.trial import Audited, Trial, Whole
 from bandana.privacy_core import Guarantee, PureDP
 
@@ -119,14 +119,14 @@ def _settings(cell: Cell, table: Table) -> tuple[Settings, Settings | None, Guar
     """The settings of replays, those at the test budget (None where the claim is near it), what users are promised there."""
     main = cell.environment.in_audit(cell.entry, cell.settings)
     if cell.promised is not None:
-        claimed, (low, high) = cell.claim().gaussian.mu, bed.NEAR_TEST_BUDGET
-        is_spent = isinstance(cell.promised, PureDP) or bed.spent_mu(cell.entry, main, table, cell.users) >= low * (1 - 1e-9)
-        if low <= claimed <= high and is_spent:
+        claimed, (low, high) = cell.claim().gaussian.mu, beds.NEAR_TEST_BUDGET
+        is_paid = isinstance(cell.promised, PureDP) or beds.spent_mu(cell.entry, main, table, cell.users) >= low * (1 - 1e-9)
+        if low <= claimed <= high and is_paid:
             return main, None, None
-        return main, *bed.at_user_test_budget(cell.entry, main, table, cell.users)
-    if bed.is_near_test_budget(cell.entry, main, table):
+        return main, *beds.at_user_test_budget(cell.entry, main, table, cell.users)
+    if beds.is_near_test_budget(cell.entry, main, table):
         return main, None, None
-    return main, bed.at_test_budget(cell.entry, main, table), None
+    return main, beds.at_test_budget(cell.entry, main, table), None
 
 
 def data_of(environment: Environment[EnvironmentFields], n_actions: int) -> str:
@@ -138,10 +138,10 @@ def data_of(environment: Environment[EnvironmentFields], n_actions: int) -> str:
 
 
 def audit_of_subject(subject: Subject, effort: Effort, about: About) -> Outcome:
-    """One audit of a subject of the audit of everything, with its controls."""
-    from bandana.audits.subjects import TIMES
+    """One audit of a subject of the audit of everything, with its controls, and more replays where these need them."""
+    from bandana.audits.subjects import MORE_REPLAYS
 
-    effort = replace(effort, replays=round(effort.replays * TIMES.get(subject.label, 1.0)))
+    effort = replace(effort, replays=round(effort.replays * MORE_REPLAYS.get(subject.label, 1.0)))
     return _audit(audited_subject(subject, effort, about), effort)
 
 
