@@ -4,13 +4,24 @@ import resource
 import subprocess
 import sys
 import time
+from typing import Any
 
 import numpy as np
 
 from bandana.algorithms.bandits.finite_arm.episodic_ucb import adar_ucb
 from bandana.algorithms.environments.bandits import BernoulliArms
+from bandana.algorithms.protocol import FloatArray
 from bandana.algorithms.run import run
-from bandana.privacy_core import FactorizedSum, Gaussian, Interval, LiveLedger, ReproducibleNoise, Span, SymmetricGaussian
+from bandana.privacy_core import (
+    FactorizedSum,
+    Gaussian,
+    Interval,
+    LiveLedger,
+    Mechanism,
+    ReproducibleNoise,
+    Span,
+    SymmetricGaussian,
+)
 from benchmarks.result import Result, fastest
 
 CHARGES, SPANS = 1_000_000, 1000
@@ -21,14 +32,14 @@ SHORT, SHORT_REPS = 1024, 20_000
 class Uncounted:
     """A ledger that draws noise and writes nothing down."""
 
-    def __init__(self, n_reps, noise):
+    def __init__(self, n_reps: int, noise: ReproducibleNoise) -> None:
         self.n_reps, self.noise = n_reps, noise
 
-    def release(self, mechanism, value, *, records, reps=None, carried=None):
+    def release(self, mechanism: Mechanism, value: FloatArray, **_: Any) -> FloatArray:
         return mechanism.draw(self.noise, value)
 
 
-def _noise(seed=1):
+def _noise(seed: int = 1) -> ReproducibleNoise:
     return ReproducibleNoise(np.random.SeedSequence(seed))
 
 
@@ -43,9 +54,9 @@ def ledger_of(charges: int) -> tuple[float, float, float]:
         span = Span(start, start + generator.integers(1, 10**5, n_reps))
         ledger.release(mechanisms[i % 2], np.zeros(n_reps), records=span)
     kept = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    start = time.process_time()
+    begun = time.process_time()
     ledger.worst_record()
-    seconds = time.process_time() - start
+    seconds = time.process_time() - begun
     return seconds, kept / 2**10, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
 
 
@@ -97,7 +108,7 @@ def _overhead() -> float:
     unit, n_reps, horizon = Interval(0.0, 1.0), 10_000, 10_000_000
     algorithm, means = adar_ucb(10, 2.0, 1.0, 3.1, unit, "printed"), np.linspace(0.75, 0.25, 10)
 
-    def play(ledger) -> None:
+    def play(ledger: Any) -> None:
         run(algorithm, BernoulliArms(means, horizon, np.random.SeedSequence(5)), ledger)
 
     def counted() -> None:

@@ -18,15 +18,16 @@ from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
-from bandana.flows.annexes.books.bookkeeping.book import BudgetBook, DataSet
+from bandana.flows.annexes.books.bookkeeping.book import BudgetBook
 from bandana.flows.annexes.books.bookkeeping.chain import CHARGED, SETTLED, Entry, seal
+from bandana.flows.annexes.books.bookkeeping.known import DataSet
 from bandana.flows.annexes.books.bookkeeping.spending import Charge
 from bandana.flows.keys.content import canonical
-from bandana.privacy_core import ApproxDP, GaussianEvent
+from bandana.privacy_core import ApproxDP, Event, GaussianEvent
 from benchmarks.result import Result
 
 _BUDGET = ApproxDP(3.0, 1e-6)
-_EVENTS = {GaussianEvent(1e5): 5}
+_EVENTS: dict[Event, int] = {GaussianEvent(1e5): 5}
 _SPANS = 4
 """Disjoint stretches of rows that runs pay for in turn."""
 

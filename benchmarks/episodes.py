@@ -1,10 +1,13 @@
 """AdaR-UCB against the cost of its random numbers, and UCB1 a replication-step."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from bandana.algorithms.bandits.finite_arm.episodic_ucb import adar_ucb, ucb
 from bandana.algorithms.environments.bandits import BernoulliArms
 from bandana.algorithms.observers import ActionLog
+from bandana.algorithms.protocol import Observer
 from bandana.algorithms.run import run
 from bandana.privacy_core import Interval, LiveLedger, ReproducibleNoise
 from benchmarks.result import Result, fastest
@@ -15,7 +18,7 @@ UNIT = Interval(0.0, 1.0)
 STEPS, STEP_REPS = 1000, 8192
 
 
-def _adar_ucb(observers=()) -> LiveLedger:
+def _adar_ucb(observers: Sequence[Observer] = ()) -> LiveLedger:
     algorithm = adar_ucb(N_ARMS, 2.0, 1.0, 3.1, UNIT, "printed")
     stream = BernoulliArms(MEANS, HORIZON, np.random.SeedSequence(1))
     ledger = LiveLedger(REPS, ReproducibleNoise(np.random.SeedSequence(2)), keeps_transcript=bool(observers))

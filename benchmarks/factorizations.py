@@ -29,6 +29,7 @@ from functools import partial
 import numpy as np
 from scipy.optimize import minimize
 
+from bandana.algorithms.protocol import FloatArray
 from bandana.privacy_core.accounting.factorization import MOST_BUFFERS, TABLE, digest, optimal_buffers
 
 LARGEST_POWER = 40
@@ -40,7 +41,7 @@ _DIGITS = 6
 _HEAD = "n_steps,n_buffers,gaps,weights"
 
 
-def _geometric(rest, n):
+def _geometric(rest: FloatArray, n: int) -> FloatArray:
     """1 + q + ... + q^(n-1) at q = 1 - rest, rest in [0, 2)."""
     q = 1 - rest
     with np.errstate(all="ignore"):
@@ -48,7 +49,7 @@ def _geometric(rest, n):
     return np.where(rest < 1e-290, float(n), closed)
 
 
-def log_loss(x, n_steps):
+def log_loss(x: FloatArray, n_steps: int) -> FloatArray:
     """What is minimized.
 
     Args:
@@ -78,7 +79,7 @@ def log_loss(x, n_steps):
         return np.where((roots >= 2).any(axis=1), 50.0, np.log(column * error))
 
 
-def _roots(gaps, omega):
+def _roots(gaps: FloatArray, omega: FloatArray) -> tuple[FloatArray, FloatArray]:
     """(n_points, n) m_j - p_j, and (n_points, n, n) m_j - p_i: bisection on the logarithm, so that each keeps its digits."""
     n = gaps.shape[1]
     apart = gaps[:, None, :] - gaps[:, :, None]
@@ -94,7 +95,7 @@ def _roots(gaps, omega):
     return above, distance
 
 
-def _with_gradient(n_steps, x):
+def _with_gradient(n_steps: int, x: FloatArray) -> tuple[float, FloatArray]:
     """The loss and its gradient: differences of fourth order, good to about 1e-11."""
     step = _STEP * np.eye(len(x))
     loss = log_loss(np.concatenate([x[None], x + step, x - step, x + 2 * step, x - 2 * step]), n_steps)
@@ -102,7 +103,7 @@ def _with_gradient(n_steps, x):
     return float(loss[0]), (8 * (one - back) - (two - back_two)) / (12 * _STEP)
 
 
-def exponentials(n_steps, n_buffers):
+def exponentials(n_steps: int, n_buffers: int) -> FloatArray:
     """A sum of exponentials close to the square root, whose coefficients 1/sqrt(pi k) are an integral of e^(-k s) over s."""
     ratio = max(n_steps, 4) ** (1 / n_buffers)
     rates = ratio ** (-np.arange(n_buffers) - 0.5)
@@ -110,12 +111,12 @@ def exponentials(n_steps, n_buffers):
     return np.concatenate([np.log(rates), np.log(omega)])
 
 
-def search(n_steps, start):
+def search(n_steps: int, start: FloatArray) -> tuple[FloatArray, float]:
     """(x, loss) of the minimum near `start`, (2 n_buffers,); quasi-Newton steps until they gain less than 1e-12."""
     best, least = start, float(log_loss(start[None], n_steps)[0])
     for _ in range(8):
         options = {"gtol": 1e-10, "maxiter": 3000}
-        found = minimize(partial(_with_gradient, n_steps), best, jac=True, method="BFGS", options=options)
+        found = minimize(partial(_with_gradient, n_steps), best, jac=True, method="BFGS", options=options)  # type: ignore[call-overload]  # any shape
         gain, (best, least) = least - found.fun, min(((best, least), (found.x, float(found.fun))), key=lambda one: one[1])
         if gain < 1e-12:
             break
@@ -123,7 +124,7 @@ def search(n_steps, start):
     return best.reshape(2, -1)[:, order].ravel(), least
 
 
-def solve(n_buffers):
+def solve(n_buffers: int) -> dict[int, tuple[FloatArray, float]]:
     """{power: (x, loss)} over the whole grid, each search begun at its neighbor's solution and, above, at exponentials."""
     found = {_MIDDLE: search(2**_MIDDLE, exponentials(2**_MIDDLE, n_buffers))}
     for power in range(_MIDDLE - 1, 0, -1):
@@ -134,13 +135,13 @@ def solve(n_buffers):
     return found
 
 
-def loss_of(n_steps, n_buffers):
+def loss_of(n_steps: int, n_buffers: int) -> float:
     """The loss of the table's buffers."""
     theta, omega = (np.array(part) for part in optimal_buffers(n_steps, n_buffers))
     return float(log_loss(np.concatenate([np.log(-np.log1p(-(1 - theta))), np.log(omega)])[None], n_steps)[0])
 
 
-def excess(n_steps, n_buffers):
+def excess(n_steps: int, n_buffers: int) -> float:
     """By which factor, less 1, the table's loss exceeds that of a search for just this length."""
     theta, omega = (np.array(part) for part in optimal_buffers(n_steps, n_buffers))
     start = np.concatenate([np.log(-np.log1p(-(1 - theta))), np.log(omega)])
@@ -148,14 +149,14 @@ def excess(n_steps, n_buffers):
     return math.expm1(loss_of(n_steps, n_buffers) - best)
 
 
-def _row(power, n_buffers, x):
+def _row(power: int, n_buffers: int, x: FloatArray) -> str:
     gaps, omega = -np.expm1(-np.exp(x[:n_buffers])), np.exp(x[n_buffers:])
-    told = (" ".join(f"{value:.{_DIGITS}g}" for value in part) for part in (gaps, omega))
-    return ",".join((str(2**power), str(n_buffers), *told))
+    parts = (" ".join(f"{value:.{_DIGITS}g}" for value in part) for part in (gaps, omega))
+    return ",".join((str(2**power), str(n_buffers), *parts))
 
 
-def main():
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.factorizations", description=__doc__.splitlines()[0])
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.factorizations", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--write", action="store_true", help="replace the table by a fresh search")
     if parser.parse_args().write:
         rows = [_HEAD]

@@ -29,7 +29,7 @@ def _seconds(algorithm: Algorithm, rounds: int, jump: bool = True) -> float:
 
 def measure() -> list[Result]:
     """UCB decides in every round, so that its first rounds cost as much as later ones."""
-    algorithms = {
+    algorithms: dict[str, Algorithm] = {
         "DP-KLUCB": dp_klucb(N_ARMS, 1.0, UNIT, PARTS["as-known"], 1.0),
         "DP-IMED": dp_imed(N_ARMS, 1.0, UNIT, PARTS["tight"], 1.0),
     }
@@ -39,9 +39,9 @@ def measure() -> list[Result]:
     unit = _seconds(base, FEW)
     results = []
     for name, algorithm in algorithms.items():
-        told = f"{name}, K = {N_ARMS}, epsilon = 1: a round over UCB's"
+        what = f"{name}, K = {N_ARMS}, epsilon = 1: a round over UCB's"
         results += [
-            Result(f"{told}, T = {HORIZON:g}, in jumps", _seconds(algorithm, HORIZON) / unit, 3, "ratio"),
-            Result(f"{told}, round by round", _seconds(algorithm, FEW, jump=False) / unit, 3, "ratio"),
+            Result(f"{what}, T = {HORIZON:g}, in jumps", _seconds(algorithm, HORIZON) / unit, 3, "ratio"),
+            Result(f"{what}, round by round", _seconds(algorithm, FEW, jump=False) / unit, 3, "ratio"),
         ]
     return results

@@ -36,6 +36,7 @@ from bandana.audits.plan import plan_bounds
 from bandana.audits.replays.measure import measure as measure_privacy
 from bandana.privacy_core import (
     ApproxDP,
+    Event,
     Gaussian,
     GaussianEvent,
     Interval,
@@ -111,7 +112,7 @@ def _audit(replays: int) -> None:
 def _curve(releases: int, is_mixed: bool) -> None:
     # The same budget for any number, and noise that differs by 1e-12 each time, so that nothing is remembered.
     noise = 5.0 * releases**0.5 * (1 + next(_fresh) * 1e-12)
-    events = {LaplaceEvent(noise): releases} if is_mixed else {GaussianEvent(noise): releases}
+    events: dict[Event, int] = {LaplaceEvent(noise): releases} if is_mixed else {GaussianEvent(noise): releases}
     curve = PrivacyCurve.of(events)
     for delta in np.geomspace(1e-8, 1e-2, 20):
         curve.epsilon(float(delta))

@@ -180,10 +180,11 @@ def endings(kind: str, numbers: Sequence[int], processes: int = 1) -> Iterator[C
             child.start()
             there.close()
             running[here] = child, waiting.pop(0), []
-        for here in connection.wait(list(running)):
+        ready: list[Any] = connection.wait(list(running))
+        for here in ready:
             child, chosen, found = running[here]
             try:
-                answer = here.recv()  # type: ignore[union-attr]
+                answer = here.recv()
             except EOFError:
                 child.join()
                 dead = Ending(kind, chosen[len(found)], f"ended its process: {child.exitcode}", 0.0, "")

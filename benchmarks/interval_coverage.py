@@ -7,7 +7,7 @@ intervals are made from samples of 5, 10, 20 and 200 of them.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -26,7 +26,7 @@ SAMPLES = 4000
 RENYI = {"alpha": 2, "epsilon": 1}
 JOINT = {"epsilon": 10, "delta": 1e-5}
 ARMS = {"kind": "bernoulli", "means": [0.75, 0.625, 0.5, 0.375, 0.25]}
-PROBLEMS: dict[str, tuple[dict[str, object], int, int, list[dict[str, object]]]] = {
+PROBLEMS: dict[str, tuple[Mapping[str, object], int, int, list[dict[str, object]]]] = {
     "finite arms": (ARMS, 100_000, 4000, [
         {"algorithm": "adap-ucb", "model": "none"}, {"algorithm": "adar-ucb", "privacy": RENYI},
         {"algorithm": "dp-se", "privacy": {"epsilon": 1}}]),

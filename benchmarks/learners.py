@@ -133,9 +133,9 @@ def _lower(case: Case, learn: Callable[[Matrix, np.ndarray], Scorer], sides: lis
     start = time.perf_counter()
     x = np.concatenate([side[:TAUGHT] for side in sides])
     scorer = learn(x, np.repeat([0.0, 1.0], TAUGHT))
-    scores = [scorer(side[TAUGHT:]) for side in sides]
+    data, neighbor = (scorer(side[TAUGHT:]) for side in sides)
     seconds = time.perf_counter() - start
-    return bound(case.method, *scores, LEVEL, **case.parameters), seconds
+    return bound(case.method, data, neighbor, LEVEL, **case.parameters), seconds
 
 
 def main() -> None:

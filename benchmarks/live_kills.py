@@ -106,7 +106,7 @@ def compared(place: Path, oracle: Path) -> Outcome:
     policy = open_router(None, Store(str(place)), Secrecy(None), World())
     rows, counts = policy.releases(), policy.counts()
     with policy.store.session() as session:
-        records = {row["id"]: row for row in session.everything()[RECORDS.name]}
+        records: dict[Any, Any] = {row["id"]: row for row in session.everything()[RECORDS.name]}
     entered: dict[int, Any] = {}
     kept: dict[str, float] = {}
     for text in oracle.read_text().splitlines() if oracle.exists() else []:

@@ -107,7 +107,8 @@ def _next(order: Iterator[str], later: list[int], place: dict[str, int], done: n
 
 def block_costs() -> list[float]:
     """Processor seconds of each block of the spec; the first of two passes compiles."""
-    blocks, costs = Plan.of(parse_spec(yaml.safe_dump(_SPEC), "queue", Path())).blocks(), []
+    blocks = Plan.of(parse_spec(yaml.safe_dump(_SPEC), "queue", Path())).blocks()
+    costs: list[float] = []
     for _ in range(2):
         costs = []
         with tempfile.TemporaryDirectory() as folder:

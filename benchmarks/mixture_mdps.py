@@ -59,6 +59,9 @@ def _audit(replays: int) -> None:
     """All views and bounds of all canary pairs, without planted faults."""
     entry = find("ucrl-vtr joint")
     problem, table = bed_of(entry, ROUNDS, 0)
+    assert problem.model is not None
+    assert entry.probes is not None
+    assert entry.promise is not None
     assert (table.n_users, problem.model.horizon, problem.model.dimension) == (8, 3, 3)
     settings = bed_settings(entry, problem, "tight")
     trial = Trial(entry.build(settings), entry.promise(settings), table, entry.probes(problem.n_actions))

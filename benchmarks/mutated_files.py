@@ -152,11 +152,12 @@ def _line_changed(text: str, random: Random) -> str:
     return "".join(lines)
 
 
+_CHARACTERS: list[str] = ["", *"\t\n:{}[]&*!|>'\"%@`#-0 ", "\x00", "\ufeff", "é"]
+
+
 def _character_changed(text: str, random: Random) -> str:
     i = random.randrange(len(text) + 1)
-    return (
-        text[:i] + random.choice(["", *"\t\n:{}[]&*!|>'\"%@`#-0 ", "\x00", "\ufeff", "é"]) + text[i + random.randrange(3) :]
-    )
+    return text[:i] + random.choice(_CHARACTERS) + text[i + random.randrange(3) :]
 
 
 _SPEC_CHANGES: list[Callable[[str, Random], str]] = [

@@ -33,7 +33,7 @@ class Server:
 
     def start(self) -> None:
         """Listens, on the same port as before."""
-        from moto.server import DomainDispatcherApplication, create_backend_app
+        from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
         from werkzeug.serving import make_server
 
         logging.getLogger("werkzeug").setLevel(logging.ERROR)

@@ -15,10 +15,12 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("BANDANA_WORKERS", "1")
 
 from typing import Any
+from unittest.mock import patch
 
 import yaml
 
 from bandana.audits.replays import measure
+from bandana.audits.replays.replay import replay_both
 from bandana.flows.cells.audits import audit_cell, evidence_of
 from bandana.flows.cells.play import benchmark_block
 from bandana.flows.folder.store import Store
@@ -48,11 +50,10 @@ def one_core(replays: int) -> dict[str, float]:
     spec = parse_spec(yaml.safe_dump({**_SPEC, "audit": {**_SPEC["audit"], "replays": replays}}), "scale", Path())  # type: ignore[dict-item]
     cell = cells_of(spec)[0]
     counted = 0
-    original = measure.replay_both
 
     def counting(*arguments: Any, **more: Any) -> Any:
         nonlocal counted
-        found = original(*arguments, **more)
+        found = replay_both(*arguments, **more)
         counted += sum(map(len, found))
         return found
 
@@ -61,13 +62,10 @@ def one_core(replays: int) -> dict[str, float]:
         small = parse_spec(yaml.safe_dump({**_SPEC, "name": "warm", "seed": 2,
                                            "audit": {**_SPEC["audit"], "replays": 2000}}), "warm", Path())  # type: ignore[dict-item]  # fmt: skip
         audit_cell(cells_of(small)[0], store)  # compiles
-        measure.replay_both = counting
-        try:
+        with patch.object(measure, "replay_both", counting):
             start = time.perf_counter()
             audit_cell(cell, store)
             audit_seconds = time.perf_counter() - start
-        finally:
-            measure.replay_both = original
         evidence = evidence_of(cell, store).stat().st_size
         start = time.perf_counter()
         benchmark_block(cell.blocks()[0], store)

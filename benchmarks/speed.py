@@ -80,10 +80,11 @@ def _limits(folder: Path) -> str:
 
 
 def _shares(folder: Path) -> str:
+    from bandana.flows.annexes.operations.times import other_share
     from benchmarks import time_shares
 
     measured = time_shares.run(SPEC)
-    words = f"{time_shares.other_share(measured):.0f} % beside playing and auditing, of {SPEC.relative_to(ROOT)}; goal: 5 %."
+    words = f"{other_share(measured):.0f} % beside playing and auditing, of {SPEC.relative_to(ROOT)}; goal: 5 %."
     return f"{time_shares.markdown(measured)}\n\n{words}"
 
 

@@ -8,13 +8,15 @@ Processes that a test started and waited for are included; wall time is not, so 
 
 from __future__ import annotations
 
+import heapq
 import json
 import os
 import subprocess
 import sys
 import tempfile
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -60,12 +62,14 @@ def slow_tests(costs: dict[str, tuple[float, float]], known: Iterable[str]) -> l
 
 def table(costs: dict[str, tuple[float, float]]) -> Iterator[str]:
     """Lines of text: the sum, the most costly files, and the most costly tests."""
-    files, tests = Counter[str](), Counter[str]()
+    files: defaultdict[str, float] = defaultdict(float)
+    tests = Counter[str]()
     for name, seconds in costs.items():
         files[name.partition("::")[0]] += sum(seconds)
         tests[name.partition("::")[0]] += 1
+    dearest = heapq.nlargest(SHOWN, files.items(), key=itemgetter(1))
     yield f"{sum(files.values()):.0f} processor seconds in {len(costs)} tests of {len(files)} files"
-    yield from (f"{seconds:8.1f}  {name} ({tests[name]} tests)" for name, seconds in files.most_common(SHOWN))
+    yield from (f"{seconds:8.1f}  {name} ({tests[name]} tests)" for name, seconds in dearest)
     yield "in all, in children"
     for name, (own, children) in sorted(costs.items(), key=lambda item: -sum(item[1]))[:SHOWN]:
         yield f"{own + children:8.1f} {children:6.1f}  {name}"

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from statistics import median
+from typing import Any
 
 import numpy as np
 
@@ -31,7 +32,7 @@ def laplace(n: int, seed: int) -> Pair:
     return np.clip(2 * noise[0] - 1, -1, 1), np.clip(2 * noise[1] + 1, -1, 1)
 
 
-CASES = (
+CASES: tuple[tuple[str, str, dict[str, Any], Callable[[int, int], Pair], float, dict[int, float]], ...] = (
     ("mu, Gaussian of (1, 1e-5)", "mu-curve", {}, gaussian(MU), MU, {SMALL: 0.95, LARGE: 0.98}),
     ("mu, Gaussian of mu 1", "mu-curve", {}, gaussian(1.0), 1.0, {SMALL: 0.98}),
     ("mu by all thresholds at once, Gaussian of mu 1", "mu-band", {}, gaussian(1.0), 1.0, {SMALL: 0.95}),

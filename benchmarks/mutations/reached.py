@@ -103,7 +103,7 @@ class _AnyCachedProperty(type):
         return isinstance(instance, _cached_property)
 
 
-class CachedProperty(_cached_property, metaclass=_AnyCachedProperty):  # type: ignore[type-arg]
+class CachedProperty(_cached_property, metaclass=_AnyCachedProperty):  # type: ignore[misc, valid-type]
     """`functools.cached_property` that remembers, for each object that computed its value; of our functions alone."""
 
     def __new__(cls, function: Any) -> Any:
@@ -130,7 +130,7 @@ class CachedProperty(_cached_property, metaclass=_AnyCachedProperty):  # type: i
 
 def install() -> None:
     """From here on caches remember; before any module of the checkout is imported."""
-    functools.lru_cache = lru_cache  # type: ignore[assignment]
+    functools.lru_cache = lru_cache
     functools.cache = cache
     functools.cached_property = CachedProperty  # type: ignore[assignment, misc]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from queue import SimpleQueue
@@ -142,11 +142,13 @@ class _Kept:
 
     def find(self, path: str, version: str) -> FileRecord | None:
         """A record of this version."""
+        known: Mapping[str, Any]
+        content: FileRecord | None
         known, content = self._found.get((path, version), ({}, None))
         if content is None:
             return None
         now = {
-            int(number): self._number.get(Site(where, tuple(place), name)) for number, (where, place, name) in known.items()
+            int(number): self._number[Site(where, tuple(place), name)] for number, (where, place, name) in known.items()
         }
         content["collected"] = sorted(now[probe] for probe in content["collected"])
         for test in content["tests"].values():

@@ -59,7 +59,7 @@ def run_job(job: dict[str, Any]) -> None:
         from benchmarks.mutations import plugins
 
         if job["kind"] == "record":
-            probes = importlib.import_module("_reached") if job.get("is_instrumented") else None
+            probes: Any = importlib.import_module("_reached") if job.get("is_instrumented") else None
             if probes is not None:
                 probes.main_process = os.getpid()
             recorder = plugins.Recorder(probes)

@@ -131,7 +131,7 @@ def markdown(measured: dict[str, Any]) -> str:
 
 
 def _least(work: dict[str, Any]) -> str:
-    return work["limit"] + (f": {time_of(work['limit_ns'])}" if work["limit_ns"] else "")
+    return str(work["limit"]) + (f": {time_of(work['limit_ns'])}" if work["limit_ns"] else "")
 
 
 def rounded(value: float) -> str:

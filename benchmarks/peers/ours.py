@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from itertools import count
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from bandana.algorithms.environments.bandits import BernoulliArms
 from bandana.algorithms.environments.drawn import Drawn
 from bandana.algorithms.environments.mdps import FiniteMDP
 from bandana.algorithms.observers import RegretCurve
-from bandana.algorithms.protocol import Algorithm, FloatArray, IntArray, Record
+from bandana.algorithms.protocol import FloatArray, IntArray, Record
 from bandana.algorithms.rl.tabular.forms import UCBVISettings
 from bandana.algorithms.run import run
 from bandana.audits.bounds.methods import bound
@@ -45,7 +46,7 @@ def _ledger(n_reps: int) -> LiveLedger:
 # --- finitely many arms -----------------------------------------------------------------------------------------------
 
 
-def _arms(algorithm: Algorithm) -> Task:
+def _arms(algorithm: Any) -> Task:
     """Pseudo-regret of Bernoulli arms, all replications at once; rewards are drawn in the time."""
 
     def play(replications: int, seed: int) -> tuple[int, list[float]]:
@@ -64,14 +65,14 @@ class Tape(Drawn):
     reward_range = UNIT
 
     def __init__(self, rewards: FloatArray) -> None:
-        self._rewards = rewards
+        self._paid = rewards
         self.n_actions, self.n_users = rewards.shape[1:]
-        self.counts = np.zeros(rewards.shape[:2], dtype=np.int64)
+        self.counts: IntArray = np.zeros(rewards.shape[:2], dtype=np.int64)
 
     def respond(self, user: IntArray, n_records: IntArray, actions: IntArray) -> FloatArray:
         """(n_reps,) the reward of each arm's next pull."""
         rows = np.arange(len(actions))
-        answers = self._rewards[rows, actions, self.counts[rows, actions]]
+        answers = self._paid[rows, actions, self.counts[rows, actions]]
         self.counts[rows, actions] += 1
         return np.asarray(answers)
 
@@ -105,7 +106,7 @@ class Users(Drawn):
     def __init__(self, replications: int, seed: int) -> None:
         users = [p.contexts(1000 * seed + replication) for replication in range(replications)]
         self._vectors = np.stack([one.vectors for one in users])
-        self._rewards = np.stack([one.rewards for one in users])
+        self._paid = np.stack([one.rewards for one in users])
         self.actions = np.zeros((replications, p.USERS), dtype=np.int64)
 
     def contexts(self, user: IntArray) -> FloatArray:
@@ -117,7 +118,7 @@ class Users(Drawn):
     def respond(self, user: IntArray, n_records: IntArray, actions: IntArray) -> FloatArray:
         """(n_reps,) 0 or 1."""
         self.actions[:, int(user[0])] = actions
-        return np.asarray(self._rewards[np.arange(len(actions)), int(user[0]), actions])
+        return np.asarray(self._paid[np.arange(len(actions)), int(user[0]), actions])
 
 
 def linear(replications: int, seed: int) -> tuple[int, list[list[int]]]:

@@ -18,9 +18,9 @@ from typing import Any
 sys.path.append(str(Path(__file__).parents[1]))
 
 import numpy as np
-import problems as p  # type: ignore[import-not-found]
-import public_tools  # type: ignore[import-not-found]
-from answering import Task, answer_all  # type: ignore[import-not-found]
+import problems as p
+import public_tools
+from answering import Task, answer_all
 
 warnings.filterwarnings("ignore")
 Policy = tuple[Callable[[], int], Callable[[int, float], None]]
@@ -135,7 +135,7 @@ def _linear(policy_of: Callable[[], tuple[Any, Any]]) -> Task:
 def _mabwiser_linear() -> tuple[Any, Any]:
     mab = import_module("mabwiser.mab")
     policy = mab.MAB(list(range(p.N_ARMS)), mab.LearningPolicy.LinUCB(alpha=p.WIDTH, l2_lambda=p.RIDGE))
-    began = []
+    began: list[bool] = []
 
     def choose(vector: Any) -> int:
         return int(policy.predict(vector[None])) if began else 0
@@ -152,7 +152,7 @@ def _contextualbandits() -> tuple[Any, Any]:
     policy = online.LinUCB(
         p.N_ARMS, alpha=p.WIDTH, lambda_=p.RIDGE, fit_intercept=False, use_float=False, ucb_from_empty=True, random_state=1
     )
-    began = []
+    began: list[bool] = []
 
     def choose(vector: Any) -> int:
         return int(np.ravel(policy.predict(vector[None]))[0]) if began else 0
@@ -182,7 +182,8 @@ def _vowpalwabbit() -> tuple[Any, Any]:
     workspace = import_module("vowpalwabbit").Workspace(
         "--cb_explore_adf --squarecb --gamma_scale 10 --random_seed 1 --quiet -q ca --ignore_linear c --noconstant"
     )
-    draws, shown = random.Random(1), []
+    draws = random.Random(1)
+    shown: list[Any] = []
 
     def lines(vector: Any) -> list[str]:
         shared = "shared |c " + " ".join(f"{i}:{value:.6f}" for i, value in enumerate(vector))
