@@ -25,8 +25,9 @@ from typing import IO, Any, NoReturn, TypeVar, cast
 from bandana.flows.texts.mistakes import SpecError
 
 T = TypeVar("T")
+Work = Callable[[], object]
 _PATIENCE = 0.05
-_MOST_SHOWN = 200
+_MOST_SHOWN, _YEARS = 200, 1e9
 
 
 @dataclass(frozen=True)
@@ -35,27 +36,33 @@ class Limits:
 
     Attributes:
       seconds: for one call; a call that takes longer is taken for one that never ends.
-      gigabytes: of memory; three quarters of this machine's unless given.
+      gigabytes: of memory; three quarters of this machine's unless given, or what a process may have, where that is less.
       total: seconds for everything; infinite unless given.
     """
 
     seconds: float = 120.0
-    gigabytes: float = field(
-        default_factory=lambda: round(0.75 * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1)
-    )
+    gigabytes: float = field(default_factory=lambda: min(_memory()))
     total: float = math.inf
+
+
+def _memory() -> tuple[float, float]:
+    """Gigabytes: three quarters of this machine's, and what a process may have at most, whatever it asks for."""
+    pages, (_, most) = os.sysconf("SC_PHYS_PAGES"), resource.getrlimit(resource.RLIMIT_DATA)
+    return round(0.75 * pages * os.sysconf("SC_PAGE_SIZE") / 2**30, 1), most / 2**30 if most >= 0 else 2.0**33 - 1
 
 
 def limits(seconds: float | None, gigabytes: float | None, total: float = math.inf) -> Limits:
     """The limits that a user asked for, where they did.
 
     Raises:
-      SpecError: one that is not positive.
+      SpecError: one that is not positive, or more memory than a process may have.
     """
     amounts = {"seconds": ("timeout", seconds), "gigabytes": ("memory", gigabytes), "total": ("seconds", total)}
     for option, value in amounts.values():
         if value is not None and not value > 0:
             raise SpecError(f"--{option} must be above 0, got {value!r}")
+    if gigabytes is not None and gigabytes > (most := _memory()[1]):
+        raise SpecError(f"--memory must be at most {most:g}, what a process may have here (ulimit -Hd), got {gigabytes!r}")
     return Limits(**{name: value for name, (_, value) in amounts.items() if value is not None})
 
 
@@ -95,7 +102,7 @@ def one_call() -> Iterator[None]:
     if child is None:
         yield
         return
-    signal.setitimer(signal.ITIMER_REAL, child.limits.seconds)
+    signal.setitimer(signal.ITIMER_REAL, min(child.limits.seconds, _YEARS))
     try:
         yield
     finally:
@@ -105,9 +112,7 @@ def one_call() -> Iterator[None]:
         signal.setitimer(signal.ITIMER_REAL, 0)
 
 
-def run(
-    function: Callable[[], object], limits: Limits, what: str = "own code", meanwhile: Callable[[], object] = int
-) -> Returned:
+def run(function: Work, limits: Limits, what: str = "own code", meanwhile: Work = int) -> Returned:
     """Calls the function in a child process.
 
     Args:
@@ -120,15 +125,8 @@ def run(
       SpecError: own code ended its process, crashed, hung, forked, or used too much memory; the message is one line.
       Exception: what the function raised, if it can be pickled.
     """
-    sys.stdout.flush()
-    sys.stderr.flush()
-    here, there = multiprocessing.Pipe(duplex=False)
     with tempfile.TemporaryFile() as printed:
-        pid = os.fork()
-        if pid == 0:
-            here.close()
-            _be_child(function, limits, what, there, printed)
-        there.close()
+        pid, here = _started(function, limits, what, printed)
         try:
             meanwhile()
             message, status = _wait(pid, here, time.monotonic() + limits.total)
@@ -155,13 +153,7 @@ def beside(function: Callable[[], T]) -> Callable[[], T]:
     this = _this
     if this is None or len(os.sched_getaffinity(0)) < 2:
         return function
-    sys.stdout.flush()
-    here, there = multiprocessing.Pipe(duplex=False)
-    pid = os.fork()
-    if pid == 0:
-        here.close()
-        _answer(function, this.limits, this.what, there)
-    there.close()
+    pid, here = _started(function, this.limits, this.what)
 
     def answer() -> T:
         (kind, value), status = _wait(pid, here, math.inf)
@@ -175,30 +167,39 @@ def beside(function: Callable[[], T]) -> Callable[[], T]:
     return answer
 
 
-def _be_child(function: Callable[[], object], limits: Limits, what: str, parent: Connection, printed: IO[bytes]) -> NoReturn:
-    """Runs as the child: never returns."""
-    try:
-        os.setsid()
-        os.dup2(printed.fileno(), 1)
-        sys.stdout = open(1, "w", encoding="utf-8", errors="replace", closefd=False)  # noqa: SIM115
-        for number in (signal.SIGALRM, signal.SIGTERM):
-            signal.signal(number, signal.SIG_DFL)  # the system ends a call that hangs, whatever it is doing
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # ours is told, and ends this one
-        signal.set_wakeup_fd(-1)
-        faulthandler.disable()  # a crash is told in one line
-        memory = int(limits.gigabytes * 2**30)
-        resource.setrlimit(resource.RLIMIT_DATA, (memory, resource.getrlimit(resource.RLIMIT_DATA)[1]))
-        resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
-    except BaseException:
-        traceback.print_exc()
-        os._exit(70)
-    _answer(function, limits, what, parent)
+def _started(function: Work, limits: Limits, what: str, printed: IO[bytes] | None = None) -> tuple[int, Connection]:
+    """Forks a child, confined where it prints to a file of its own; returns its number, and where its answer comes."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    here, there = multiprocessing.Pipe(duplex=False)
+    pid = os.fork()
+    if pid == 0:
+        here.close()
+        _answer(function, limits, what, there, printed)
+    there.close()
+    return pid, here
 
 
-def _answer(function: Callable[[], object], limits: Limits, what: str, parent: Connection) -> NoReturn:
+def _confine(limits: Limits, printed: IO[bytes]) -> None:
+    """Puts the child into a session of its own, with its limits."""
+    os.setsid()
+    os.dup2(printed.fileno(), 1)
+    sys.stdout = open(1, "w", encoding="utf-8", errors="replace", closefd=False)  # noqa: SIM115
+    for number in (signal.SIGALRM, signal.SIGTERM):
+        signal.signal(number, signal.SIG_DFL)  # the system ends a call that hangs, whatever it is doing
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # ours is told, and ends this one
+    signal.set_wakeup_fd(-1)
+    faulthandler.disable()  # a crash is told in one line
+    for kind, most in ((resource.RLIMIT_DATA, int(limits.gigabytes * 2**30)), (resource.RLIMIT_CORE, 0)):
+        resource.setrlimit(kind, (most, resource.getrlimit(kind)[1]))
+
+
+def _answer(function: Work, limits: Limits, what: str, parent: Connection, printed: IO[bytes] | None) -> NoReturn:
     """Sends what the function returns, and ends this process."""
     global _this
     try:
+        if printed:
+            _confine(limits, printed)
         _this = _Child(os.getpid(), parent, limits, what)
         try:
             answer = ("returned", function())
@@ -233,10 +234,9 @@ def _wait(pid: int, here: Connection, deadline: float) -> tuple[tuple[str, Any],
     status = 0
     while time.monotonic() < deadline:
         if here.poll(_PATIENCE):
-            try:
+            with suppress(EOFError):
                 return here.recv(), 0
-            except EOFError:
-                time.sleep(_PATIENCE)
+            time.sleep(_PATIENCE)
         ended, status = os.waitpid(pid, os.WNOHANG)
         if ended:
             try:
@@ -272,8 +272,7 @@ def _ending(kind: str, status: int, limits: Limits) -> str:
 
 def _first_line(printed: IO[bytes]) -> str:
     """Text that was printed, in one line."""
-    printed.seek(0, os.SEEK_END)
-    size = printed.tell()
+    size = printed.seek(0, os.SEEK_END)
     if not size:
         return ""
     printed.seek(0)
