@@ -102,7 +102,8 @@ def markdown(tree: Mapping[str, Any], reasons: Mapping[str, Reason]) -> str:
     rows.append(f"| **all** | {whole.planted} | {whole.equivalent} | {whole.changing} | {whole.test} | {later} |")
     left = [item for item in planted if item.test != "caught"]
     text = _TEXT.format(
-        n=whole.planted, seed=tree["seed"], date=tree["date"], machine=tree["machine"], minutes=tree["processor_minutes"],
+        n=whole.planted, seed=tree["seed"], next_seed=tree["seed"] + 1, date=tree["date"], machine=tree["machine"],
+        minutes=tree["processor_minutes"],
         test=_share(whole.test, whole.changing), test_all=_share(whole.test_all, whole.changing), rows="\n".join(rows),
         at_first=_share(tree["caught_at_first"], whole.changing),
         endless=sum(item.how == "endless" for item in planted),
@@ -124,8 +125,8 @@ def _survivor(item: Planted, reason: Reason | None) -> str:
 
 _TEXT = """# What the tests catch
 
-A test suite is worth what it catches. `python -m benchmarks.mutations` plants {n} one-line mistakes, one at a time, in
-lines that carry privacy or correctness, and runs the tests that reach the line.
+A test suite is worth what it catches. `python -m benchmarks.mutations --seed {seed}` plants {n} one-line mistakes, one at
+a time, in lines that carry privacy or correctness, and runs the tests that reach the line.
 
 | tests | mutations caught, of those that change behavior |
 |---|---|
@@ -133,9 +134,9 @@ lines that carry privacy or correctness, and runs the tests that reach the line.
 | `make test-all` | {test_all} |
 | `make test`, before survivors of this sample got tests | {at_first} |
 
-Measured on {date} on {machine}, in {minutes} processor minutes, with seed {seed}. What survived got a test, unless a reason
+Measured on {date} on {machine}, in {minutes} processor minutes. What survived got a test, unless a reason
 is given below, and that test was seen to fail with the mistake. So the last row is what to expect of mistakes that were
-never tried; a new sample, `--seed 2`, measures it anew.
+never tried; a new sample, `--seed {next_seed}`, measures it anew.
 
 ## How it is measured
 

@@ -34,7 +34,7 @@ def test_more_memory_than_the_system_allows_is_refused():
     assert _below_a_hard_limit(lambda: child.limits(None, 1.0).gigabytes) == 1.0
     with pytest.raises(SpecError, match=r"--memory must be at most 1, what a process may have here .ulimit -Hd., got 1\.5"):
         _below_a_hard_limit(lambda: child.limits(None, 1.5))
-    with pytest.raises(SpecError, match="--memory must be at most .* got inf"):
+    with pytest.raises(SpecError, match=r"--memory must be at most .* got inf"):
         child.limits(None, math.inf)
 
 
