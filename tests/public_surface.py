@@ -13,6 +13,7 @@ from typing import get_args
 from typer.main import get_command
 
 from bandana import layers
+from bandana.algorithms.catalog import CATALOG
 from bandana.audits.documents.form import json_schema
 from bandana.audits.evidence import archive
 from bandana.flows.cli import app
@@ -54,7 +55,7 @@ def described(subject):
 
 
 def flattened(schema):
-    """Paths of the properties of a JSON schema, with the types that each may have."""
+    """Paths of the properties of a JSON schema, with the types that each may have, and what stands where one is left out."""
     definitions, lines = schema.get("$defs", {}), set()
 
     def walk(node, path, seen):
@@ -67,6 +68,8 @@ def flattened(schema):
             for each in node.get(key, ()):
                 walk(each, path, seen)
         lines.add(f"{path}: {node['const'] if 'const' in node else node.get('type', '')}".rstrip(": "))
+        if "default" in node:
+            lines.add(f"{path} = {json.dumps(node['default'], sort_keys=True)}")
         for name, each in node.get("properties", {}).items():
             walk(each, f"{path}.{name}{'' if name in node.get('required', ()) else '?'}", seen)
         for key, mark in (("items", "[]"), ("additionalProperties", ".*")):
@@ -99,6 +102,10 @@ def surface():
         "extras": sorted(layers.EXTRAS),
         "evidence": archive.SCHEMA,
         "spec": flattened(schema_of_spec()),
+        "parameters": {
+            entry.label: {name: each.default for name, each in entry.parameters.items()}
+            for entry in CATALOG
+        },
         "documents": {kind: flattened(schema) for kind, schema in documents.items()},
     }
 

@@ -29,6 +29,7 @@ def test_each_planted_change_is_seen_and_asks_for_the_changelog():
         (lambda now: now["exit codes"].update(differs=4), "changed: /exit codes/differs: 3 is now 4"),
         (lambda now: now["commands"]["audit"].append("--fast"), "added: /commands/audit --fast"),
         (lambda now: now["spec"].remove(".horizon: integer"), "removed: /spec .horizon: integer"),
+        (lambda now: now["parameters"]["ucrl-vtr joint"].update(ridge=2.0), "changed: /parameters/ucrl-vtr joint/ridge: "),
         (lambda now: now.update(evidence="bandana/evidence/5"), "changed: /evidence: "),
     )
     for change, line in planted:
@@ -55,6 +56,8 @@ def test_a_signature_and_a_schema_are_described_by_what_a_caller_sees():
     assert described(Thing) == {"call": [], "fields": [], "members": {"x": "attribute", "use": ["self", "y"]}}
     nested = {"$ref": "#/$defs/A", "$defs": {"A": {"type": "object", "properties": {"a": {"$ref": "#/$defs/A"}}}}}
     assert flattened(nested) == [": object"]
+    size = {"type": "object", "properties": {"size": {"type": "integer", "default": 100}}}
+    assert flattened(size) == [".size? = 100", ".size?: integer", ": object"]
 
 
 def test_the_changelog_opens_with_this_version_in_forty_lines():

@@ -117,3 +117,14 @@ def test_printed_noise_at_the_printed_schedule_is_the_printed_one():
     assert ratio == pytest.approx(math.sqrt(nodes))
     assert other.vectors == printed.vectors
     assert played(other, OwnNoiseLedger([1]), TABLE)[2].n_updates[0] == 5
+
+
+@pytest.mark.parametrize(("epsilon", "is_long"), [(1e6, True), (1.0, False)])
+def test_the_printed_width_by_hand(epsilon, is_long):
+    """Appendix E.1: beta = 24 H sqrt(d lambda) log chi, chi of Lemma 20 with the longest weight vector, at least 1."""
+    algorithm, k, h = LSVI(MODEL, 4096).private(ApproxDP(epsilon, DELTA), "printed"), 4096, 3
+    least = algorithm.ridge + D * algorithm.matrix_norms[1]
+    longest = 2 * h * math.sqrt(D * k / least) + algorithm.vector_norms[0] / least
+    assert (longest > 2) if is_long else (longest < 1)
+    chi = 24**2 * 18 * k**2 * D * max(1.0, longest) * h / algorithm.failure
+    assert algorithm.width == pytest.approx(24 * h * math.sqrt(D * least) * math.log(chi), rel=1e-12)
