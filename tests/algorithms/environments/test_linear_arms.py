@@ -85,6 +85,15 @@ def test_the_declared_range_must_hold_the_rewards():
         environment.clipped(Interval(0.0, 0.9))
 
 
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_a_mean_that_rounding_put_beyond_the_range_is_its_end(sign):
+    """Parameters that were scaled to norm 1 may have a product of 1 + 1e-16 with an arm, which is no chance."""
+    env = LinearArms([[sign, 0.0], [0.0, 1.0]], [1.0 + 5e-10, 0.0], 10, np.random.SeedSequence(1))
+    assert env.means.tolist() == [(1 + sign) / 2, 0.5]
+    ones = np.ones(3, dtype=np.int64)
+    assert env.respond(0 * ones, 4 * ones, 0 * ones).tolist() == [4 * (1 + sign) / 2] * 3
+
+
 def test_random_arms():
     drawn = random_arms(200, 3, np.random.SeedSequence(0))
     assert np.linalg.norm(drawn, axis=1) == pytest.approx(np.ones(200))

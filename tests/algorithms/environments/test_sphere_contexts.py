@@ -74,6 +74,22 @@ def test_no_law_of_unit_vectors_meets_the_assumption(dimension, n_support, seed,
     assert least * (1 - least) <= dimension * variance * (1 + 1e-6) + 1e-12, "the inequality of the proof"
 
 
+def test_the_ascent_begins_at_the_directions_of_the_proof(monkeypatch):
+    """So that what it finds obeys the inequality whatever its random starts are: before the first step, by hand."""
+    monkeypatch.setattr(contexts, "_STARTS", 0)
+    monkeypatch.setattr(contexts, "_STEPS", 1)
+    n_apart = 0
+    for seed in range(60):
+        flat = np.random.default_rng(seed).standard_normal((5, 3)) + 1.0
+        flat /= np.linalg.norm(flat, axis=1, keepdims=True)
+        v, *others = np.linalg.eigh(flat.T @ flat)[1].T
+        sides = [(v + sign * u) / math.sqrt(2) for sign in (1, -1) for u in others]
+        largest = [float(np.var((flat @ z) ** 2)) for z in (v, *others, *sides)]
+        assert check_assumption_2(flat[None]).variance == pytest.approx(max(largest), rel=1e-9)
+        n_apart += np.argmax(largest) >= 3
+    assert n_apart > 20, "a sum or a difference decides"
+
+
 def test_rewards_follow_the_linear_model():
     theta = np.array([0.3, -0.2, 0.1])
     n_reps = 50_000
