@@ -178,3 +178,27 @@ def test_a_database_that_holds_flows_or_was_laid_out_is_never_emptied(tmp_path):
     with laying_out(tmp_path) as mark:
         assert not mark.exists()
         assert _tables(tmp_path) == ["alembic_version", "flow"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "files", "is_configured"),
+    [
+        ({}, {}, False),
+        ({"PREFECT_HOME": "ours"}, {}, False),
+        ({"PREFECT_HOME": "theirs"}, {}, True),
+        ({"PREFECT_PROFILE": "work"}, {}, True),
+        ({}, {"prefect.toml": ""}, True),
+        ({}, {"pyproject.toml": "[tool.ruff]\n"}, False),
+        ({}, {"pyproject.toml": "[tool.prefect.server]\n"}, True),
+        ({}, {".env": "PREFECT_API_URL=1\n"}, True),
+    ],
+)
+def test_settings_of_prefect_are_seen_where_they_may_stand(settings, files, is_configured, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("PREFECT_HOME", "PREFECT_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in settings.items():
+        monkeypatch.setenv(name, value)
+    for name, text in files.items():
+        Path(name).write_text(text)
+    assert temporary_server._is_configured(Path("ours")) == is_configured
