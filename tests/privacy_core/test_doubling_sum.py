@@ -77,6 +77,14 @@ def test_segments_are_first_twice_first_and_so_on(first):
     assert built == [first, 2 * first, 4 * first, 8 * first]
 
 
+def test_segments_of_a_kept_sum_do_not_move():
+    """The lengths where none are given: a deployed bandit has them in its state, and another release must read it."""
+    built = []
+    sums = DoublingSum(lambda n_steps: built.append(n_steps) or TreeSum(UNIT, n_steps))
+    answers_of(sums, LiveLedger(1, ConstantNoise()), np.zeros((32 + 1024 + 1, 1)))
+    assert built == [32, 32**2, 32**3]
+
+
 @pytest.mark.parametrize("build", [TREE, HONAKER, FACTORIZED, BUFFERED])
 @pytest.mark.parametrize("n_steps", [1, 2, 3, 6, 7, 14, 15, 62])
 def test_the_whole_costs_what_its_most_costly_segment_costs(build, n_steps):
