@@ -10,7 +10,7 @@ from bandana.flows.plan.plan import Plan
 from bandana.flows.spec.spec import parse_spec
 
 SPEC = {
-    "name": "small", "horizon": 10, "replications": 1,
+    "name": "small", "seed": 1, "horizon": 10, "replications": 1,
     "environment": {"kind": "bernoulli", "means": [0.2, 0.9]}, "algorithms": [{"algorithm": "ucb"}],
 }  # fmt: skip
 

@@ -1,0 +1,35 @@
+"""The noise audit at its ends: outcomes that had no probability, and more released coordinates than it can look at."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from bandana.audits.searches import noise
+from bandana.privacy_core import Span
+from bandana.privacy_core.ledger import Release
+
+
+def test_an_outcome_without_probability_is_far_out_and_still_a_number():
+    """Eight deviations: an infinite one would make each moment NaN, and no test of it fails."""
+    mechanism = SimpleNamespace(log_probabilities=lambda scores: scores)
+    scores = np.array([[0.0, -800.0], [-800.0, 0.0], [np.log(0.5), np.log(0.5)]])
+    release = Release(mechanism, Span(0, 1), None, scores, np.array([1, 0, 0]))
+    z = noise._standardize_selection(release, np.random.default_rng(1))
+    assert z.shape == (3, 1)
+    assert z[:2, 0] == pytest.approx(8.2, abs=0.1)
+    assert abs(z[2, 0]) < 5
+
+
+def test_coordinates_that_need_too_many_replicates_are_an_error(monkeypatch):
+    tried = []
+
+    def examine(algorithm, table, *, n_reps, seed):
+        tried.append(n_reps)
+        assert len(tried) < 9, "it never ends"
+        raise ValueError(f"needs more than {n_reps}")
+
+    monkeypatch.setattr(noise, "examine", examine)
+    with pytest.raises(ValueError, match="needs more than 65536"):
+        noise.examine_noise(None, None, 1)
+    assert tried == [4096, 4 * 4096, 16 * 4096]
