@@ -5,8 +5,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from bandana.algorithms.bandits.finite_arm.episodic_ucb import adar_ucb
+from bandana.algorithms.environments.tables import RewardTable
 from bandana.audits.searches import noise
-from bandana.privacy_core import Span
+from bandana.privacy_core import Interval, Span
 from bandana.privacy_core.ledger import Release
 
 
@@ -33,3 +35,15 @@ def test_coordinates_that_need_too_many_replicates_are_an_error(monkeypatch):
     with pytest.raises(ValueError, match="needs more than 65536"):
         noise.examine_noise(None, None, 1)
     assert tried == [4096, 4 * 4096, 16 * 4096]
+
+
+def test_the_noise_of_both_runs_is_looked_at(monkeypatch):
+    """Noise that is wrong in one run alone, as where a seed is read once, shows in that run."""
+    looked_at = []
+    monkeypatch.setattr(noise, "_dependence", lambda columns, level: looked_at.append(columns) or iter(()))
+    unit = Interval(0.0, 1.0)
+    table = RewardTable(np.zeros((16, 2)), unit)
+    assert noise.examine(adar_ucb(2, 2.0, 1.0, 3.1, unit, "printed"), table) is None
+    first, second = looked_at
+    assert first is not second
+    assert not np.array_equal(first.z, second.z, equal_nan=True)
