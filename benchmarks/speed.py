@@ -43,9 +43,10 @@ def _workers(folder: Path) -> str:
 
 def _printed(module: str, *arguments: str) -> str:
     """The table that a benchmark prints in a process of its own, which has all cores."""
+    from benchmarks.waits import environment
+
     command = [sys.executable, "-m", module, *arguments]
-    free = {name: value for name, value in os.environ.items() if name != "BANDANA_WORKERS"}
-    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, cwd=ROOT, env=free).stdout.strip()
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, cwd=ROOT, env=environment()).stdout.strip()
 
 
 def _peers(folder: Path) -> str:

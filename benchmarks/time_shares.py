@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import compileall
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -22,6 +21,7 @@ from pathlib import Path
 
 from bandana.flows.annexes.operations.times import other_share, shares
 from benchmarks.house import PRODUCT, ROOT
+from benchmarks.waits import environment
 
 GOAL = 5.0
 
@@ -30,11 +30,10 @@ def run(spec: Path) -> dict[str, float]:
     """Runs a spec with audits on an empty folder, its modules compiled as pip leaves them, and returns its shares."""
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "bandana", "run", str(spec), "--audit", "--data", folder]
-        environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
         for part in PRODUCT:
             compileall.compile_dir(ROOT / part, quiet=1)
         begun = time.time()
-        subprocess.run(command, check=True, capture_output=True, env=environment)
+        subprocess.run(command, check=True, capture_output=True, env=environment())
         ended = time.time()
         (place,) = Path(folder).glob("suites/*/log.jsonl")
         return shares(begun, ended, map(json.loads, place.read_text(encoding="utf-8").splitlines()))

@@ -58,12 +58,17 @@ class Run(NamedTuple):
     processor: float
 
 
+def environment() -> dict[str, str]:
+    """Variables of a command as a person runs it: with all cores, whatever a benchmark around it is limited to."""
+    return {name: value for name, value in os.environ.items() if name not in ("BANDANA_WORKERS", "PYTHONDONTWRITEBYTECODE")}
+
+
 def run(wait: Wait) -> Run:
     """Runs a command in the checkout; what it writes goes to a data folder that is removed."""
     with tempfile.TemporaryDirectory() as data:
         words = [*wait.command, *(["--data", data] if wait.command[:3] == _BANDANA else [])]
         before, begun = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-        subprocess.run(words, check=True, cwd=ROOT, capture_output=True)
+        subprocess.run(words, check=True, cwd=ROOT, capture_output=True, env=environment())
         seconds, after = time.perf_counter() - begun, resource.getrusage(resource.RUSAGE_CHILDREN)
     return Run(seconds, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
 
