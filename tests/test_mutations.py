@@ -16,7 +16,7 @@ from benchmarks.mutations.imports import import_graph, importing_tests
 from benchmarks.mutations.kinds import KINDS, choose, kind_of, names
 from benchmarks.mutations.operators import OPERATORS, compiles, declared_types, mutations
 from benchmarks.mutations.page import Planted, Reason
-from benchmarks.mutations.probes import instrument, users_of_kernel
+from benchmarks.mutations.probes import instrument, users_of
 from benchmarks.mutations.recording import record
 
 CHANGES = {
@@ -179,6 +179,17 @@ def weakly_tested(x):
 
 def in_process(x):
     return x - 7
+
+
+LIMIT = 4
+
+
+def limited(x):
+    return min(x, LIMIT)
+
+
+SHARED = 7
+TABLE = (SHARED, 1)
 '''
 TESTS = """
 import subprocess
@@ -186,12 +197,16 @@ import sys
 
 import pytest
 
-from privacy_core.small import counted, doubled, halved, weakly_tested
+from privacy_core.small import counted, doubled, halved, limited, weakly_tested
 
 
 @pytest.fixture(scope="module")
 def shared():
     return counted(3)
+
+
+def test_is_limited():
+    assert limited(9) == 4
 
 
 def test_halves():
@@ -281,11 +296,19 @@ def test_the_tests_that_import_a_file_are_found(project):
         ("counted", "while done <= n:", {"test_counts", "test_counts_again"}),
         ("in_process", "return x + 7", {"test_a_process"}),
         ("unused", "return x - 1", set()),
+        ("", "LIMIT = 5", {"test_is_limited"}),
     ],
 )
 def test_the_tests_that_reach_a_line_are_found(project, recording, function, after, tests):
     found = selection.Selection(project, recording[1]).tests(of(function, after))
     assert found == [f"tests/test_small.py::{name}" for name in FILES_ORDER if name in tests]
+
+
+def test_a_constant_that_is_read_at_import_is_left_to_all_tests_that_import_its_file(project, recording):
+    wanted = selection.Selection(project, recording[1]).tests(of("", "SHARED = 8"))
+    tests = {f"tests/test_small.py::{name}" for name in FILES_ORDER if name.startswith("test_")}
+    assert tests - {*wanted} == {"tests/test_small.py::test_is_red"}
+    assert "tests/test_text.py::test_nothing" in wanted
 
 
 FILES_ORDER = [node.name for node in ast.parse(TESTS).body if isinstance(node, ast.FunctionDef)]
@@ -362,10 +385,10 @@ def test_probes_stand_before_statements_and_never_in_compiled_functions():
 
 def test_a_compiled_function_is_reached_through_those_that_call_it(tmp_path):
     (tmp_path / "m.py").write_text(KERNELS)
-    sites, is_named_elsewhere = users_of_kernel(tmp_path, ["m.py"], "inner")
+    sites, is_named_elsewhere = users_of(tmp_path, ["m.py"], "inner")
     assert ({site.function for site in sites}, is_named_elsewhere) == ({"called"}, False)
     (tmp_path / "table.py").write_text("from m import outer\n\nTABLE = {'outer': outer}\n")
-    assert users_of_kernel(tmp_path, ["m.py", "table.py"], "inner")[1]
+    assert users_of(tmp_path, ["m.py", "table.py"], "inner")[1]
 
 
 def test_compiled_functions_of_importing_files_are_not_taken_over(tmp_path):

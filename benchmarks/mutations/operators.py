@@ -64,6 +64,7 @@ class Mutation(NamedTuple):
       statement: (line, column) of the innermost statement around it.
       runs_at_import: whether the statement is executed when the module is imported, and not in a function.
       kernel: name of the compiled function around it; empty outside such functions.
+      constant: name of the module's constant that the statement sets; empty elsewhere.
     """
 
     path: str
@@ -76,6 +77,7 @@ class Mutation(NamedTuple):
     statement: tuple[int, int]
     runs_at_import: bool
     kernel: str
+    constant: str
 
     @property
     def name(self) -> str:
@@ -119,7 +121,7 @@ def mutations(path: str, source: str, types: Types | None = None) -> list[Mutati
                 found.append(
                     Mutation(
                         path, place.function, name, *change[1:], times[change], number, place.statement,
-                        place.runs_at_import, place.kernel,
+                        place.runs_at_import, place.kernel, place.constant,
                     )
                 )  # fmt: skip
                 times[change] += 1
@@ -140,6 +142,7 @@ class _Place(NamedTuple):
     statement: tuple[int, int]
     runs_at_import: bool
     kernel: str
+    constant: str
 
 
 def is_kernel(node: ast.AST) -> bool:
@@ -152,7 +155,8 @@ def _places(tree: ast.Module) -> Iterator[_Place]:
 
     def walk(node: ast.AST, place: _Place) -> Iterator[_Place]:
         if isinstance(node, ast.stmt):
-            place = place._replace(statement=(node.lineno, node.col_offset))
+            constant = _constant(node) if place.runs_at_import and not place.function else ""
+            place = place._replace(statement=(node.lineno, node.col_offset), constant=constant)
         yield place._replace(node=node)
         inner = place
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
@@ -167,7 +171,13 @@ def _places(tree: ast.Module) -> Iterator[_Place]:
                 if isinstance(child, ast.AST) and not _is_left_alone(node, field, child):
                     yield from walk(child, within)
 
-    yield from walk(tree, _Place(tree, "", (0, 0), True, ""))
+    yield from walk(tree, _Place(tree, "", (0, 0), True, "", ""))
+
+
+def _constant(node: ast.stmt) -> str:
+    """The only name that a statement sets; empty if it does something else."""
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+    return targets[0].id if len(targets) == 1 and isinstance(targets[0], ast.Name) else ""
 
 
 def _is_left_alone(parent: ast.AST, field: str, child: ast.AST) -> bool:

@@ -147,8 +147,9 @@ never tried; a new sample, `--seed {next_seed}`, measures it anew.
 - **Where.** A table of rules (`benchmarks/mutations/kinds.py`) sorts lines by file, function and words. Of each kind the
   candidates with the smallest hash of seed and text are planted, with limits for one function, file and operator.
 - **Which tests.** A recording in an instrumented copy says which tests reach each statement, also in processes that tests
-  start, through caches and through shared fixtures. All tests that import the file run for statements that are executed at
-  import, and for compiled functions whose callers cannot be told. Tests that fail without a mutation count for nothing.
+  start, through caches and through shared fixtures. Constants are seen where functions name them. All tests that import the
+  file run for other statements at import, and for compiled functions whose callers cannot be told. Tests that fail without
+  a mutation count for nothing.
 - **What counts as caught.** A test fails, or outlasts its limit of twenty seconds and eight times its usual processor time
   ({endless} of those below did so). Each mutation runs in a copy of the checkout, and compiled functions are compiled anew.
 

@@ -85,14 +85,14 @@ def instrument_all(copy: Path, paths: Iterable[str]) -> list[Site]:
     return sites
 
 
-def users_of_kernel(root: Path, paths: Iterable[str], kernel: str) -> tuple[set[Site], bool]:
-    """The probes at the top of functions that name a compiled function, or one that is compiled with it.
+def users_of(root: Path, paths: Iterable[str], wanted: str) -> tuple[set[Site], bool]:
+    """The probes at the top of functions that name a constant or a compiled function, or what is compiled with it.
 
     Returns:
-      the sites, and whether it is also named outside functions, so that who calls it cannot be told.
+      the sites, and whether it is also named outside functions, so that who uses it cannot be told.
     """
     sites: set[Site] = set()
-    named_elsewhere, done, waiting = False, set[str](), [kernel]
+    named_elsewhere, done, waiting = False, set[str](), [wanted]
     trees = [(path, ast.parse((root / path).read_text(encoding="utf-8"))) for path in paths]
     while waiting:
         done.add(name := waiting.pop())
@@ -108,11 +108,12 @@ def users_of_kernel(root: Path, paths: Iterable[str], kernel: str) -> tuple[set[
 
 
 def functions_naming(tree: ast.Module, name: str) -> list[ast.FunctionDef | ast.AsyncFunctionDef | None]:
-    """The innermost functions in which a name is used; None where it is used outside any function."""
+    """The innermost functions in which a name is used, not set; None where it is used outside any function."""
     found: list[ast.FunctionDef | ast.AsyncFunctionDef | None] = []
 
     def walk(node: ast.AST, function: ast.FunctionDef | ast.AsyncFunctionDef | None) -> None:
-        if (isinstance(node, ast.Name) and node.id == name) or (isinstance(node, ast.Attribute) and node.attr == name):
+        called = node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
+        if called == name and isinstance(getattr(node, "ctx", None), ast.Load):
             found.append(function)
         for child in ast.iter_child_nodes(node):
             walk(child, child if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef) else function)

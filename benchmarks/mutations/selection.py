@@ -10,7 +10,7 @@ from typing import NamedTuple
 from benchmarks.mutations.imports import import_graph, importing_tests, python_files
 from benchmarks.mutations.operators import Mutation
 from benchmarks.mutations.plugins import FileRecord
-from benchmarks.mutations.probes import Site, functions_naming, users_of_kernel
+from benchmarks.mutations.probes import Site, functions_naming, users_of
 from benchmarks.mutations.recording import FOLDERS, Recording
 from benchmarks.mutations.workshop import PRODUCT
 
@@ -39,8 +39,8 @@ class Round(NamedTuple):
 class Selection:
     """Chooses tests by what they reached in a recording.
 
-    A statement that runs at import, or a compiled function that is named outside functions, is left to all tests that import
-    the file.
+    A constant of the module, or a compiled function, is seen by tests that reach a function that names it. Where it is named
+    outside functions, and for other statements that run at import, all tests that import the file count.
     """
 
     def __init__(self, root: Path, recording: Recording) -> None:
@@ -69,18 +69,18 @@ class Selection:
 
     def _wanted(self, mutation: Mutation, importing: set[str]) -> tuple[set[int] | None, set[str]]:
         """The probes of which a test must reach one, and files of which every test counts."""
-        if mutation.kernel:
-            sites, is_named_elsewhere = users_of_kernel(self._root, self._sources, mutation.kernel)
+        if name := mutation.kernel or mutation.constant:
+            sites, is_named_elsewhere = users_of(self._root, self._sources, name)
             if is_named_elsewhere:
                 return None, importing
-            naming = {path for path in importing if self._names(path, mutation.kernel)}
+            naming = {path for path in importing if self._names(path, name)}
             return {self._probes[site] for site in sites if site in self._probes}, naming
         if mutation.runs_at_import:
             return None, importing
         return {self._probes[Site(mutation.path, mutation.statement)]}, set()
 
-    def _names(self, path: str, kernel: str) -> bool:
-        return bool(functions_naming(ast.parse((self._root / path).read_text(encoding="utf-8")), kernel))
+    def _names(self, path: str, name: str) -> bool:
+        return bool(functions_naming(ast.parse((self._root / path).read_text(encoding="utf-8")), name))
 
     def rounds(self, mutation: Mutation, first: str = "") -> Iterator[Round]:
         """The tests in rounds: nearest files first, what is cheap before what is long.
