@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import resource
 import statistics
 import subprocess
 import sys
@@ -51,52 +50,44 @@ WAITS: Mapping[str, Wait] = {
 }
 
 
-class Run(NamedTuple):
-    """One run: seconds by the clock, and those of all its processors."""
-
-    seconds: float
-    processor: float
-
-
 def environment() -> dict[str, str]:
     """Variables of a command as a person runs it: with all cores, whatever a benchmark around it is limited to."""
     return {name: value for name, value in os.environ.items() if name not in ("BANDANA_WORKERS", "PYTHONDONTWRITEBYTECODE")}
 
 
-def run(wait: Wait) -> Run:
-    """Runs a command in the checkout; what it writes goes to a data folder that is removed."""
+def run(wait: Wait) -> float:
+    """Seconds of a command in the checkout; what it writes goes to a data folder that is removed."""
     with tempfile.TemporaryDirectory() as data:
         words = [*wait.command, *(["--data", data] if wait.command[:3] == _BANDANA else [])]
-        before, begun = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+        begun = time.perf_counter()
         subprocess.run(words, check=True, cwd=ROOT, capture_output=True, env=environment())
-        seconds, after = time.perf_counter() - begun, resource.getrusage(resource.RUSAGE_CHILDREN)
-    return Run(seconds, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+        return time.perf_counter() - begun
 
 
-def measure(folder: Path, names: Iterable[str], n_runs: int = RUNS) -> dict[str, list[Run]]:
+def measure(folder: Path, names: Iterable[str], n_runs: int = RUNS) -> dict[str, list[float]]:
     """Runs what the folder does not hold yet, and returns all runs of each command that it holds."""
     folder.mkdir(parents=True, exist_ok=True)
     place = folder / f"waits-{checkout.sources()[:12]}.jsonl"
-    kept: dict[str, list[Run]] = {name: [] for name in WAITS}
-    for name, *run_of in map(json.loads, place.read_text(encoding="utf-8").splitlines() if place.exists() else ()):
-        kept[name].append(Run(*run_of))
+    kept: dict[str, list[float]] = {name: [] for name in WAITS}
+    for name, seconds in map(json.loads, place.read_text(encoding="utf-8").splitlines() if place.exists() else ()):
+        kept[name].append(seconds)
     for name in names:
         while len(kept[name]) < (1 if WAITS[name].is_long else n_runs):
             kept[name].append(run(WAITS[name]))
             with place.open("a", encoding="utf-8") as file:
-                file.write(json.dumps([name, *kept[name][-1]]) + "\n")
-            print(f"{name}: {kept[name][-1].seconds:.1f} s", file=sys.stderr, flush=True)
+                file.write(json.dumps([name, kept[name][-1]]) + "\n")
+            print(f"{name}: {kept[name][-1]:.1f} s", file=sys.stderr, flush=True)
     return kept
 
 
-def markdown(kept: Mapping[str, list[Run]]) -> str:
+def markdown(kept: Mapping[str, list[float]]) -> str:
     """The table of docs/speed.md: medians, of what was run."""
-    lines = [f"| on {len(os.sched_getaffinity(0))} cores | seconds | of processors | goal | |", "|---|--:|--:|--:|---|"]
+    lines = [f"| on {len(os.sched_getaffinity(0))} cores | seconds | goal | |", "|---|--:|--:|---|"]
     for name, runs in kept.items():
         if runs:
-            seconds, processor = (statistics.median(each) for each in zip(*runs, strict=True))
+            seconds = statistics.median(runs)
             is_met = "met" if seconds <= WAITS[name].seconds else "**missed**"
-            lines.append(f"| {WAITS[name].what} | {seconds:.0f} | {processor:.0f} | {WAITS[name].seconds:g} | {is_met} |")
+            lines.append(f"| {WAITS[name].what} | {seconds:.0f} | {WAITS[name].seconds:g} | {is_met} |")
     return "\n".join(lines)
 
 
