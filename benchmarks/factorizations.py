@@ -116,8 +116,9 @@ def search(n_steps: int, start: FloatArray) -> tuple[FloatArray, float]:
     best, least = start, float(log_loss(start[None], n_steps)[0])
     for _ in range(8):
         options = {"gtol": 1e-10, "maxiter": 3000}
-        found = minimize(partial(_with_gradient, n_steps), best, jac=True, method="BFGS", options=options)  # type: ignore[call-overload]  # any shape
-        gain, (best, least) = least - found.fun, min(((best, least), (found.x, float(found.fun))), key=lambda one: one[1])
+        minimum = minimize(partial(_with_gradient, n_steps), best, jac=True, method="BFGS", options=options)  # type: ignore[call-overload]
+        gain = least - minimum.fun
+        best, least = min(((best, least), (minimum.x, float(minimum.fun))), key=lambda one: one[1])
         if gain < 1e-12:
             break
     order = np.argsort(-best[: len(best) // 2])

@@ -53,9 +53,9 @@ def one_core(replays: int) -> dict[str, float]:
 
     def counting(*arguments: Any, **more: Any) -> Any:
         nonlocal counted
-        found = replay_both(*arguments, **more)
-        counted += sum(map(len, found))
-        return found
+        replays_of_both = replay_both(*arguments, **more)
+        counted += sum(map(len, replays_of_both))
+        return replays_of_both
 
     with tempfile.TemporaryDirectory() as folder:
         store = Store(Path(folder))

@@ -27,7 +27,8 @@ from bandana.flows.texts.mistakes import SpecError
 T = TypeVar("T")
 Work = Callable[[], object]
 _PATIENCE = 0.05
-_MOST_SHOWN, _YEARS = 200, 1e9
+_MOST_SHOWN = 200
+_LONGEST = 1e9  # seconds, 31 years: a timer takes no infinite time
 
 
 @dataclass(frozen=True)
@@ -102,7 +103,7 @@ def one_call() -> Iterator[None]:
     if child is None:
         yield
         return
-    signal.setitimer(signal.ITIMER_REAL, min(child.limits.seconds, _YEARS))
+    signal.setitimer(signal.ITIMER_REAL, min(child.limits.seconds, _LONGEST))
     try:
         yield
     finally:
@@ -198,7 +199,7 @@ def _answer(function: Work, limits: Limits, what: str, parent: Connection, print
     """Sends what the function returns, and ends this process."""
     global _this
     try:
-        if printed:
+        if printed is not None:
             _confine(limits, printed)
         _this = _Child(os.getpid(), parent, limits, what)
         try:
@@ -272,8 +273,7 @@ def _ending(kind: str, status: int, limits: Limits) -> str:
 
 def _first_line(printed: IO[bytes]) -> str:
     """Text that was printed, in one line."""
-    size = printed.seek(0, os.SEEK_END)
-    if not size:
+    if not (size := printed.seek(0, os.SEEK_END)):
         return ""
     printed.seek(0)
     first = printed.read(_MOST_SHOWN).decode("utf-8", "replace").strip().split("\n")[0]
