@@ -141,15 +141,16 @@ class _Kept:
         self._found = {(path, version): (sites, record) for path, version, sites, record in map(json.loads, lines)}
 
     def find(self, path: str, version: str) -> FileRecord | None:
-        """A record of this version."""
+        """A record of this version, of which every probe is still there."""
         known: Mapping[str, Any]
         content: FileRecord | None
         known, content = self._found.get((path, version), ({}, None))
         if content is None:
             return None
-        now = {
-            int(number): self._number[Site(where, tuple(place), name)] for number, (where, place, name) in known.items()
-        }
+        sites = {int(number): Site(where, tuple(place), name) for number, (where, place, name) in known.items()}
+        if any(site not in self._number for site in sites.values()):
+            return None
+        now = {number: self._number[site] for number, site in sites.items()}
         content["collected"] = sorted(now[probe] for probe in content["collected"])
         for test in content["tests"].values():
             test["reached"] = sorted(now[probe] for probe in test["reached"])
