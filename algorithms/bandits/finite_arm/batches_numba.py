@@ -142,27 +142,26 @@ def largest_mean(p, budget, epsilon):  # type: ignore[no-untyped-def]
 
 @_kernel
 def smoothed_divergence(p, q, v):  # type: ignore[no-untyped-def]
-    """D_v(p, q) and the maximum's s, for q in [0, 1] and v > 0; both 0 for p >= q. Newton's method, kept in a bracket."""
+    """D_v(p, q) and the maximum's s, for q in [0, 1] and v > 0; both 0 for p >= q.
+
+    Newton's method on r - p - s v, which falls with s, and is concave below logit q and convex above: from logit q, from its
+    first step from 0 if that is less, and for q <= 1/2 from that step, all steps go the same way.
+    """
     if p >= q:
         return 0.0, 0.0
     if q <= 0.0 or q >= 1.0:
         return (q - p) * (q - p) / (2.0 * v), (q - p) / v
-    low, high = 0.0, (q - p) / v
-    s = (q - p) / (v + q * (1.0 - q))
+    s, last = (q - p) / (v + q * (1.0 - q)), 0.0
+    if q > 0.5:
+        s = min(s, math.log(q / (1.0 - q)))
     for _ in range(100):
         share = q * math.exp(-s)
         r = share / (1.0 - q + share)
-        slope = r - p - s * v
-        if slope > 0.0:
-            low = s
-        else:
-            high = s
-        following = s + slope / (r * (1.0 - r) + v)
-        if not low < following < high:
-            following = 0.5 * (low + high)
-        if abs(following - s) <= 1e-14 * s:
+        step = (r - p - s * v) / (r * (1.0 - r) + v)
+        if abs(step) <= 1e-14 * s or step * last < 0.0:
             break
-        s = following
+        s += step
+        last = step
     return max(0.0, -s * p - math.log1p(q * math.expm1(-s)) - 0.5 * s * s * v), s
 
 

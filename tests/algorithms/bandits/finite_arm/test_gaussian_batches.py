@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from batch_references import kl
 from doubles import OwnNoiseLedger
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy.optimize import bisect, minimize_scalar
 
@@ -92,6 +92,22 @@ def test_the_divergence_is_the_minimum_by_its_definition(q, below, v):
     assert surprise(p, q, v) == pytest.approx(divergence(p, q, v), rel=1e-7, abs=1e-9)
 
 
+@given(p=st.floats(-2.0, 1.0), logit=st.floats(-20.0, 20.0), log_v=st.floats(-12.0, 7.0))
+@example(p=-0.03111629, logit=3.898, log_v=-3.4447)  # Newton's method from another start circles
+@example(p=0.0287, logit=4.6, log_v=-2.485)
+def test_the_divergence_is_the_maximum_of_its_dual(p, logit, log_v):
+    q, v = 1 / (1 + math.exp(-logit)), math.exp(log_v)
+
+    def slope(s):
+        return q * math.exp(-s) / (1 - q + q * math.exp(-s)) - p - s * v
+
+    if p >= q:
+        assert surprise(p, q, v) == 0.0
+        return
+    s = bisect(slope, 0.0, (q - p) / v, xtol=1e-15, maxiter=300)
+    assert surprise(p, q, v) == pytest.approx(-s * p - math.log1p(q * math.expm1(-s)) - s * s * v / 2, rel=1e-9, abs=1e-12)
+
+
 @pytest.mark.parametrize("q", [0.0, 1.0])
 def test_at_the_ends_of_the_range_the_noise_alone_explains(q):
     assert surprise(q - 0.5, q, 2.0) == pytest.approx(0.0625)
@@ -109,6 +125,11 @@ def test_the_largest_mean_is_where_the_divergence_meets_the_budget(q, below, v):
     largest = batches_numba.largest_smoothed_mean(q - below, budget, v)
     assert largest == pytest.approx(q, abs=1e-6) or surprise(q - below, largest, v) == pytest.approx(budget, rel=1e-9)
     assert batches_numba.largest_smoothed_mean(-1.0, 1e-9, 1.0) == 0.0, "no mean is within the budget"
+
+
+def test_a_largest_mean_that_bisection_with_120_digits_gave():
+    largest = batches_numba.largest_smoothed_mean(0.028706623176594115, 1.3862943611198906, 0.08333333333333333)
+    assert largest == pytest.approx(0.8864910786981538, abs=1e-11)
 
 
 @builders
