@@ -58,6 +58,7 @@ def test_by_hand():
     assert Ball(1.0).clip([0.0, 0.0]).tolist() == [0.0, 0.0]
     assert Ball(1.0).clip(np.array([2, 0])).tolist() == [1.0, 0.0]
     assert Ball(1.0).clip([1e-200, 1e-200]).tolist() == [1e-200, 1e-200]
+    assert Ball(1e-200).clip(np.zeros((3, 0))).shape == (3, 0)
     assert Ball(1.0).clip(np.empty((0, 3))).shape == (0, 3)
 
 

@@ -106,6 +106,10 @@ def test_the_likelihood_ratio_is_that_of_the_laws():
         here = binom.logpmf(first, 30, 0.5) + binom.logpmf(second, 30, 0.5)
         assert mechanism.log_density_ratio(output, value, neighbor)[0] == pytest.approx(there - here)
     assert mechanism.log_density_ratio(value - 15, value, neighbor)[0] == -math.inf, "no bits give so little"
+    outputs = np.array([[10.0, 0.0], [1.0, 2.0]])
+    alone = [mechanism.log_density_ratio(row[None], value, neighbor)[0] for row in outputs]
+    both = mechanism.log_density_ratio(outputs, np.tile(value, (2, 1)), np.tile(neighbor, (2, 1)))
+    assert both.tolist() == alone, "each replicate by its own output"
     with pytest.raises(ValueError, match=r"counts must be whole numbers, got 0\.5"):
         mechanism.draw(NoNoise(), np.array([[0.5, 1.0]]))
 

@@ -30,6 +30,7 @@ from bandana.privacy_core import (
     Relation,
     TrustModel,
 )
+from bandana.privacy_core.accounting.book import _unsurpassed
 
 N_RECORDS = 12
 GAUSSIANS = [Gaussian(1.0, 1.0), Gaussian(1.0, 2.0), Gaussian(1.0, 0.7)]
@@ -285,3 +286,9 @@ def test_many_charges(n_reps, n_charges):
     found = ledger.worst_record(rep=0)
     assert sum(e.rho * n for e, n in found.items()) == pytest.approx(float(table.max()), rel=1e-12)
     assert ledger.guarantee().mu >= math.sqrt(2 * float(table.max())) * (1 - 1e-12)
+
+
+@pytest.mark.parametrize("unit", [1e-9, 1.0, 1e9])
+def test_totals_are_compared_to_twelve_digits_whatever_their_size(unit):
+    totals = [np.array(column, dtype=np.longdouble) * unit for column in ([2.0, 1.0, 1.0], [1.0, 2.0, 1.0])]
+    assert sorted(_unsurpassed(totals)) == [0, 1]

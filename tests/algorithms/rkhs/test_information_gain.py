@@ -68,6 +68,7 @@ def test_greedy_is_near_the_best_of_all_subsets(seed):
         (np.eye(2), 0.0, "noise must be .* got 0.0"),
         (np.zeros((0, 2)), 1.0, r"shape \(n, d\)"),
         (np.array([[np.inf]]), 1.0, "must be finite"),
+        (np.array([[1.0], [np.nan]]), 1.0, "must be finite"),
     ],
 )
 def test_features_or_noise_out_of_range_are_refused(features, noise, message):

@@ -217,3 +217,8 @@ def test_all_of_a_module_and_one_of_its_names_may_both_be_roots():
     whole, part = Name("bandana.flows.keys.content", None), Name("bandana.flows.keys.content", "content_key")
     found = [Code().closure(roots) for roots in ([whole, part], [part, whole], [whole])]
     assert found[0] == found[1] == found[2]
+
+
+@pytest.mark.parametrize("name", ["sys", "numpy._core._multiarray_umath"])
+def test_a_root_without_python_source_has_no_parts(name):
+    assert not Code().closure([Name(name)]).parts

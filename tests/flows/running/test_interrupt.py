@@ -6,9 +6,11 @@ import subprocess
 import sys
 from types import SimpleNamespace
 
+import psutil
 import pytest
 
 from bandana.flows.running.interrupt import MESSAGE, server_ended
+from bandana.flows.running.processes import is_running
 
 _BUSY = """
 import subprocess, sys, time
@@ -41,3 +43,10 @@ def test_a_server_that_ended_is_explained(tmp_path, monkeypatch, free, told):
     assert said.startswith(told)
     assert "finished work is kept" in said
     assert "run the same command again" in said
+
+
+def test_a_process_that_ends_while_it_is_looked_at_runs_no_longer():
+    def status():
+        raise psutil.NoSuchProcess(1)
+
+    assert not is_running(SimpleNamespace(is_running=lambda: True, status=status))

@@ -14,6 +14,7 @@ from bandana.flows.cells import replays
 from bandana.flows.cells.audits import AUDIT
 from bandana.flows.folder.store import Store
 from bandana.flows.keys.provenance import about_audits
+from bandana.flows.suites import audit_all
 from bandana.flows.suites.audit_all import SUITE, audit_subject, key_of
 
 EFFORT = Effort(replays=4000, confidence=0.95, delta=1e-5, examples=20, seed=1)
@@ -30,13 +31,16 @@ def test_a_subject_is_kept_as_evidence_and_computed_once(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_the_command_audits_what_is_asked_and_writes_one_report(bandana, data):
+def test_the_command_audits_what_is_asked_and_writes_one_report(bandana, data, monkeypatch):
+    shared = []
+    monkeypatch.setattr(audit_all, "cores_each", lambda n_audits: shared.append(n_audits) or 1)
     done = bandana(
         "audit-catalog", "--only", "block phases", "--only", "adar-ucb tight", "--replays", "4000", "--examples", "20",
         "--executor", "local", "--data", data,
     )  # fmt: skip
     assert done.exit_code == 0, done.output
     assert done.stdout.rstrip().endswith("2 PASS, 0 FAIL, 0 INCONCLUSIVE")
+    assert shared == [2], "cores are shared by the audits that are left to do"
     suite = data / "suites" / SUITE
     document = json.loads((suite / "report.json").read_text())
     validate(document)

@@ -219,3 +219,11 @@ def test_refusals(name, parameters, message):
         built(name).act(None, None, 0, np.zeros((1, 1)))
     with pytest.raises(ValueError, match="gamma_scale must"):
         replace(built(name).rule, gamma_scale=-1.0)
+
+
+def test_a_coin_on_a_bound_belongs_to_the_action_above_it():
+    """All losses are equal before the first release, so each of four actions has a quarter of [0, 1)."""
+    algorithm = built("squarecb")
+    _, released = algorithm.init(4)
+    coins = np.zeros((4, 2)) + np.array([0.0, 0.25, 0.5, 0.75])[:, None]
+    assert algorithm.act(released, np.zeros((4, N_ACTIONS, DIMENSION)), 0, coins).tolist() == [0, 1, 2, 3]

@@ -75,6 +75,14 @@ def test_contributions_against_numpy(name, d, weights):
         model.features, steps, center, square, value, floor, top, spread, released.estimate, released.inverse, check,
         released.width[:, n:], released.values, states, actions,
     )  # fmt: skip
+    if (
+        name == "joint printed"
+    ):  # beta-check - beta-hat = 8 (Y - 1) sqrt(d log(1 + K X^2 / (d lambda)) l)
+        log = math.log(24 * algorithm.episode_length / algorithm.failure)
+        growth = np.log1p(algorithm.horizon * algorithm.regressor_bounds[:n] ** 2 / (d * algorithm.ridge))
+        excess = algorithm.beta_scale * 8 * (algorithm._spreads[:n] - 1) * np.sqrt(d * growth * log)
+        np.testing.assert_allclose(check - algorithm.beta_scale * algorithm.published(0)[:n], np.tile(excess, (n_reps, 1)))
+        assert (excess != 0).all()
     if name == "joint tight" and d == 8:
         assert len(np.unique(weight)) > n_reps, "weights are all at the floor or at the top"
     plain = kernel_references.contribute_reference(

@@ -32,7 +32,7 @@ from bandana.flows.annexes.compliance.evidence.bundle import (
 )
 from bandana.flows.annexes.compliance.evidence.lines import Line, Verification
 from bandana.flows.annexes.compliance.evidence.signature import PUBLIC_KEY, key_id, new_key, public_pem, read_private, sign
-from bandana.flows.annexes.compliance.evidence.standalone import PARTLY, check, conclude, exit_code
+from bandana.flows.annexes.compliance.evidence.standalone import PARTLY, check, conclude, exit_code, main
 from bandana.flows.annexes.compliance.packing import pack, report_of
 from bandana.flows.annexes.compliance.verify import Request
 from bandana.flows.annexes.compliance.verify import check as answer_of
@@ -235,6 +235,11 @@ def test_the_verifier_in_the_bundle_finds_the_same_with_numpy_and_scipy_alone(fi
     assert "not checked: that needs the package cryptography" in done.stdout
 
 
+def test_the_verifier_in_the_bundle_takes_the_key_that_must_have_signed(file, keys):
+    assert main([str(file), "--key", str(keys / "mine.pub")]) == PARTLY
+    assert main([str(file), "--key", str(keys / "other.pub")]) == DIFFERS
+
+
 def test_a_bundle_opens_with_a_page_for_the_reviewer_that_nobody_may_change(file, tmp_path, suite):
     with zipfile.ZipFile(file) as archive:
         assert archive.namelist()[0] == README
@@ -411,6 +416,16 @@ def test_a_manifest_that_states_other_verdicts_is_named(file):
     files = {name: content for name, content in bundle.files.items() if name != PUBLIC_KEY}
     file.write_bytes(archive_of(files, statement_of(files, predicate), None))
     assert _named(check(file)) == {"manifest", "manifest: audits[0].claim", "manifest: audits[0].verdict"}
+
+
+@pytest.mark.parametrize("item", [{"name": 1}, {"digest": {"sha256": None}}])
+def test_a_manifest_without_a_name_or_a_hash_is_refused(file, item):
+    bundle = read_bundle(file)
+    statement = bundle.statement
+    manifest = json.dumps({**statement, "subject": [{**statement["subject"][0], **item}]}).encode()
+    file.write_bytes(archive_of(bundle.files, manifest, None))
+    with pytest.raises(UnusableEvidence, match="names a file without its SHA-256"):
+        read_bundle(file)
 
 
 @pytest.mark.parametrize(

@@ -53,3 +53,32 @@ def test_deployments_that_run_now_are_started_and_not_waited_for(monkeypatch, si
     service.run_until_stopped(served, ["suite/night", "suite/week"])
     assert started == [("suite/night", {"timeout": 0}), ("suite/week", {"timeout": 0})]
     assert stopped == [("id",)]
+
+
+def test_a_deployment_is_registered_with_the_time_of_its_own_next_run(monkeypatch):
+    """Of each, the first run that is scheduled from now on, asked for by the deployment's number."""
+    asked = []
+
+    class Client:
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            pass
+
+        def request(self, method, path, json):
+            asked.append((method, path, json))
+            (number,) = json["deployments"]["id"]["any_"]
+            hour = {"id of night": 3, "id of week": 5}[number]
+            return SimpleNamespace(json=lambda: [{"expected_start_time": f"2030-01-01T0{hour}:00:00+00:00"}])
+
+    monkeypatch.setattr("prefect.client.orchestration.get_client", lambda sync_client: Client())
+    monkeypatch.setattr("prefect.runner.Runner", lambda name: SimpleNamespace(add_deployment=lambda d: f"id of {d.name}"))
+    monkeypatch.setattr(service, "_watch_for_zombies", lambda: None)
+    monkeypatch.setattr(service, "mark_stopped", lambda ids, why: None)
+    served = service.register([SimpleNamespace(name="night"), SimpleNamespace(name="week")])
+    assert served.ids == ("id of night", "id of week")
+    assert {name: time.hour for name, time in served.times.items()} == {"night": 3, "week": 5}
+    for method, path, wanted in asked:
+        assert (method, path, wanted["limit"], wanted["sort"]) == ("POST", "/flow_runs/filter", 1, "EXPECTED_START_TIME_ASC")
+        assert wanted["flow_runs"]["state"] == {"type": {"any_": ["SCHEDULED"]}}
