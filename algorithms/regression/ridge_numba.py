@@ -320,21 +320,6 @@ def _mirror(lower, out):  # type: ignore[no-untyped-def]
             out[j, i] = lower[i, j]
 
 
-@_kernel
-def refit(gram, vector, reps, estimate, inverse, log_det):  # type: ignore[no-untyped-def]
-    """Least squares in some replicates: inverse and log-determinant of gram[k], and inverse vector[k], go to reps[k].
-
-    gram: (n_rows, d, d) positive definite, vector: (n_rows, d), reps: (n_rows,) different ones; estimate: (n_reps, d),
-    inverse: (n_reps, d, d), log_det: (n_reps,).
-    """
-    d = gram.shape[1]
-    low = np.empty((d, d))
-    for row in range(len(reps)):
-        r = reps[row]
-        _, log_det[r] = _invert(gram[row], low, inverse[r])
-        _times(inverse[r], vector[row], estimate[r])
-
-
 def least_eigenvalues(matrix: FloatArray, out: FloatArray) -> None:
     """out[r] = the smallest eigenvalue of matrix[r], within 1e-13 of its Frobenius norm; from 24 rows on by LAPACK.
 
@@ -404,13 +389,6 @@ def _turn(matrix, out):  # type: ignore[no-untyped-def]
             for i in range(1, d):
                 least = min(least, m[i, i, lane])
             out[start + lane] = least
-
-
-@_kernel
-def solve(inverse, vector, out):  # type: ignore[no-untyped-def]
-    """out[r] = inverse[r] vector[r]; inverse: (n_reps, d, d), vector, out: (n_reps, d)."""
-    for r in range(len(vector)):
-        _times(inverse[r], vector[r], out[r])
 
 
 @_kernel

@@ -177,13 +177,15 @@ class RarelySwitchingOFUL(DecidesEachRecord):
             reps = None if len(due) == ledger.n_reps else due
             state, noisy, _ = self.sums.close(state, ledger, reps)
             gram = released.gram[due]  # from which all is computed anew: rounding of rank-one updates ends here
-            ridge_numba.refit(gram, np.ascontiguousarray(noisy), due, released.estimate, released.inverse, released.log_det)
+            estimate, inverse, log_det = np.empty_like(noisy), np.empty_like(gram), np.empty(len(due))
+            statistic, is_positive = np.concatenate([gram, noisy[..., None]], axis=2), np.empty(len(due), dtype=np.bool_)
+            ridge_numba.learn(statistic, np.zeros(len(due)), estimate, inverse, log_det, is_positive)
+            released.estimate[due], released.inverse[due], released.log_det[due] = estimate, inverse, log_det
             least: FloatArray = np.empty(len(due))
             if self.least_share is None:
                 ridge_numba.least_eigenvalues(gram, least)
             released.n_updates[due] += 1
-            log_det = released.log_det[due]
-            released.inverse_then[due], released.log_det_then[due] = released.inverse[due], log_det
+            released.inverse_then[due], released.log_det_then[due] = inverse, log_det
             released.width[due] = self._width(log_det, released.n_updates[due], released.clock[due], least)
         return Sensitive(state), released
 

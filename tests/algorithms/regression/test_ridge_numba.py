@@ -80,9 +80,6 @@ def test_inverse_and_log_determinant(shape):
     np.testing.assert_allclose(inverse, np.linalg.inv(gram), rtol=1e-9, atol=1e-12)
     assert np.array_equal(inverse, inverse.transpose(0, 2, 1))
     np.testing.assert_allclose(log_det, np.linalg.slogdet(gram)[1], rtol=1e-9, atol=1e-11)
-    vector, out = rng.standard_normal((n_reps, d)), np.empty((n_reps, d))
-    ridge_numba.solve(inverse, vector, out)
-    np.testing.assert_allclose(out, np.linalg.solve(gram, vector[:, :, None])[:, :, 0], rtol=1e-8, atol=1e-11)
 
 
 def test_a_matrix_that_is_not_positive_definite_is_told_and_left():
@@ -160,26 +157,6 @@ def test_least_squares_side_by_side_are_those_of_each_alone(d):
         ridge_numba.learn(statistic[r : r + 1], added[r : r + 1], *one)
         for of_one, of_all in zip(one, (estimate, inverse, log_det, is_positive), strict=True):
             assert np.array_equal(of_one[0], of_all[r])
-
-
-@given(shapes)
-def test_refit_is_factor_and_solve_in_place(shape):
-    n_rows, _, d, seed = shape
-    rng = np.random.default_rng(seed)
-    n_reps = n_rows + 3
-    reps = rng.permutation(n_reps)[:n_rows]
-    gram, vector = positive_definite(rng, n_rows, d), rng.standard_normal((n_rows, d))
-    estimate, inverse, log_det = np.full((n_reps, d), 7.0), np.full((n_reps, d, d), 7.0), np.full(n_reps, 7.0)
-    ridge_numba.refit(gram, vector, reps, estimate, inverse, log_det)
-    expected, log_dets, solved = np.empty_like(gram), np.empty(n_rows), np.empty_like(vector)
-    ridge_numba.factor(gram, expected, log_dets, np.empty(n_rows, dtype=np.bool_))
-    ridge_numba.solve(expected, vector, solved)
-    assert np.array_equal(inverse[reps], expected)
-    assert np.array_equal(log_det[reps], log_dets)
-    assert np.array_equal(estimate[reps], solved)
-    others = np.setdiff1d(np.arange(n_reps), reps)
-    assert (inverse[others] == 7).all()
-    assert (log_det[others] == 7).all()
 
 
 def test_weigh():

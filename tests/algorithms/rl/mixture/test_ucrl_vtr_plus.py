@@ -75,9 +75,7 @@ def test_contributions_against_numpy(name, d, weights):
         model.features, steps, center, square, value, floor, top, spread, released.estimate, released.inverse, check,
         released.width[:, n:], released.values, states, actions,
     )  # fmt: skip
-    if (
-        name == "joint printed"
-    ):  # beta-check - beta-hat = 8 (Y - 1) sqrt(d log(1 + K X^2 / (d lambda)) l)
+    if name == "joint printed":  # beta-check - beta-hat = 8 (Y - 1) sqrt(d log(1 + K X^2 / (d lambda)) l)
         log = math.log(24 * algorithm.episode_length / algorithm.failure)
         growth = np.log1p(algorithm.horizon * algorithm.regressor_bounds[:n] ** 2 / (d * algorithm.ridge))
         excess = algorithm.beta_scale * 8 * (algorithm._spreads[:n] - 1) * np.sqrt(d * growth * log)
