@@ -191,7 +191,9 @@ def test_the_noise_is_as_large_as_it_says_and_each_coordinate_has_its_own(mechan
     assert np.abs(np.corrcoef(added[::2].ravel(), added[1::2].ravel())[0, 1]) < 10 / math.sqrt(N_SAMPLES / 2)
 
 
-@pytest.mark.parametrize("mechanism", [Gaussian(2.0, 0.3), Gaussian(0.1, 77.0), Laplace(2.0, 3.0)], ids=str)
+@pytest.mark.parametrize(
+    "mechanism", [Gaussian(2.0, 0.3), Gaussian(0.1, 77.0), Laplace(2.0, 3.0), Laplace(2.0, 0.3)], ids=str
+)
 @pytest.mark.parametrize("d", [1, 7])
 def test_outputs_lie_on_the_grid(mechanism, d):
     m = mechanism.noise_multiplier

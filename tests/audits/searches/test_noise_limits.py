@@ -8,7 +8,7 @@ import pytest
 from bandana.algorithms.bandits.finite_arm.episodic_ucb import adar_ucb
 from bandana.algorithms.environments.tables import RewardTable
 from bandana.audits.searches import noise
-from bandana.privacy_core import Interval, Span
+from bandana.privacy_core import Interval, LiveLedger, Span
 from bandana.privacy_core.ledger import Release
 
 
@@ -47,3 +47,22 @@ def test_the_noise_of_both_runs_is_looked_at(monkeypatch):
     first, second = looked_at
     assert first is not second
     assert not np.array_equal(first.z, second.z, equal_nan=True)
+
+
+def test_columns_without_any_noise_are_no_repetition():
+    silent = noise._Columns(np.zeros((200, 1)), np.zeros(1, dtype=np.int64))
+    assert list(noise._repetition(silent, silent, 1e-6)) == []
+
+
+def test_the_ledger_of_a_noise_audit_knows_how_many_records_there_are(monkeypatch):
+    """So that it refuses what is declared to read records beyond the last one."""
+    lengths = []
+
+    def live(n_reps, source, **options):
+        lengths.append(options["n_records"])
+        return LiveLedger(n_reps, source, **options)
+
+    monkeypatch.setattr(noise, "LiveLedger", live)
+    unit = Interval(0.0, 1.0)
+    assert noise.examine(adar_ucb(2, 2.0, 1.0, 3.1, unit, "printed"), RewardTable(np.zeros((16, 2)), unit)) is None
+    assert lengths == [16, 16]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from functools import cache
 from itertools import product
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from lsvi_cases import DELTA, HORIZON, MODEL, TABLE, D, played
 from bandana.algorithms.problem import Problem
 from bandana.algorithms.rl.linear_mdp.entries import ENTRIES
 from bandana.algorithms.rl.linear_mdp.forms import LSVI
+from bandana.algorithms.rl.linear_mdp.noise import Releases
 from bandana.audits.searches.deterministic import search
 from bandana.privacy_core import ApproxDP, FactorizedSum, GaussianDP, Interval, PureDP, TreeSum
 
@@ -128,3 +130,12 @@ def test_the_printed_width_by_hand(epsilon, is_long):
     assert (longest > 2) if is_long else (longest < 1)
     chi = 24**2 * 18 * k**2 * D * max(1.0, longest) * h / algorithm.failure
     assert algorithm.width == pytest.approx(24 * h * math.sqrt(D * least) * math.log(chi), rel=1e-12)
+
+
+@pytest.mark.parametrize(("is_factorized", "times"), [(False, 3.0), (True, 5.0)])
+def test_printed_bounds_on_matrices_have_the_deviation_of_a_tree_or_of_the_factorized_sum(is_factorized, times):
+    """A tree over four batches has log2 4 + 1 = 3 levels; the factorized sum's largest deviation is here 5 of a draw's."""
+    sums = SimpleNamespace(noise_deviation=lambda t: 2.0 * (6 - t), mechanism=SimpleNamespace(scale=2.0))
+    releases = Releases(ApproxDP(1.0, DELTA), 3, 4, (1.0, 1.0), is_factorized, 100, 0.1)
+    norm = 1.5 * times * (4 * math.sqrt(3) + 2 * releases._log)
+    assert releases.printed_matrix_norms(sums, 4, 1.5) == pytest.approx((0.0, *(norm,) * 4))

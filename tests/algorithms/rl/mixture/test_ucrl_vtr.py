@@ -291,6 +291,20 @@ class TestTheRegretBound:
         assert found[2] == pytest.approx(2 * each + math.sqrt(k * 2 * math.log(10) / 2), rel=1e-9)
         assert found[2] < k
 
+    def test_each_step_loses_at_most_the_range_of_its_own_values(self):
+        """Rewards differ between steps, so that ranges [low, high] do."""
+        k, d = 100_000, MODEL.dimension
+        algorithm = vtr("twin", MODEL, k, failure=0.1)
+        lost = [sum(float(np.ptp(step)) for step in np.asarray(MODEL.rewards)[h:]) for h in range(MODEL.horizon)]
+        regularizer, square = algorithm.regression.regularizer(k), algorithm.regressor_bounds**2
+        width = algorithm.regression.radius(d * np.log(k * square / d + regularizer.largest), k)
+        growth = d * np.log1p(k * square / (regularizer.least * d))
+        expected = math.sqrt(k * (lost[1] ** 2 + lost[2] ** 2) * math.log(10) / 2)
+        for h in range(2):
+            expected += lost[h] + max(lost[h], 2 * width[h]) * math.sqrt(k * growth[h] / math.log(2))
+        assert float(algorithm.regret_bound(k)) == pytest.approx(min(lost[0] * k, expected), rel=1e-9)
+        assert expected < lost[0] * k
+
     def test_noise_makes_it_larger_and_it_is_never_above_the_trivial_one(self):
         model, _ = mixture(3, 2, 3, 3)
         k = 20_000
