@@ -7,7 +7,7 @@ import pytest
 from nightly import first
 
 from bandana.audits.bounds.methods import bound
-from bandana.audits.bounds.power import share_caught, smallest_factor_caught
+from bandana.audits.bounds.power import _mu_at, share_caught, smallest_factor_caught
 from bandana.privacy_core import GaussianDP
 from tests.score_pairs import gaussian, laplace
 
@@ -120,3 +120,9 @@ def test_what_share_caught_refuses():
     for smallest, factors, words in ((math.inf, [1.0], "smallest must lie in"), (1.1, [0.5], "factors must lie in")):
         with pytest.raises(ValueError, match=words):
             share_caught("mu-curve", {}, 0.05, 0.5, 2000, smallest, factors)
+
+
+def test_the_mu_of_a_delta():
+    for mu in (0.3, 1.5, 6.0):
+        assert _mu_at(float(GaussianDP(mu).delta(0.7)), 0.7) == pytest.approx(mu, rel=1e-6)
+    assert _mu_at(1.0, 0.7) == math.inf

@@ -15,9 +15,9 @@ from bandana.algorithms.environments.tables import RewardTable
 from bandana.algorithms.problem import Problem
 from bandana.algorithms.run import run
 from bandana.audits.bounds import one_run_methods
-from bandana.audits.bounds.one_run_methods import METHODS, bound, n_guesses_for
+from bandana.audits.bounds.one_run_methods import METHODS, bound, n_guesses_for, plan
 from bandana.audits.faults.releases import GENERIC, scaled_by
-from bandana.audits.replays.one_run import CERTAIN, OneRun, examine
+from bandana.audits.replays.one_run import CERTAIN, OneRun, _SharedAnswers, examine
 from bandana.audits.testbeds.blocks import UNIT, RunningSumBed, trials
 from bandana.privacy_core import (
     Exact,
@@ -387,3 +387,24 @@ def test_numbers_of_guesses_come_from_the_claim_alone():
     counts = [n_guesses_for(m, GaussianDP(mu), 0.0125) for m in (100, 1000) for mu in (0.1, 1.0, 10.0)]
     assert all(1 <= n <= m for n, m in zip(counts, np.repeat([100, 1000], 3), strict=True))
     assert one_run_methods.n_guesses_for(1000, GaussianDP(0.1), 0.0125) < 1000
+
+
+def test_who_has_parted_hears_no_answer_again():
+    """Canary 0 is in its second place: it asks for another record than the live one, and then for the same."""
+    answers = _SharedAnswers(1, False, np.zeros(4, dtype=bool), ReproducibleNoise(np.random.SeedSequence(0)))
+
+    def ask(rep, record, value):
+        span = Span(np.array([record]), np.array([record + 1]))
+        return float(answers.release(Gaussian(1.0, 1.0), np.array([[value]]), records=span, reps=np.array([rep]))[0, 0])
+
+    first, second = ask(0, 0, 1.0), ask(0, 1, 1.0)
+    assert [ask(2, 0, 5.0), ask(2, 1, 5.0)] == [first, second]
+    assert [ask(1, 3, 7.0), ask(1, 1, 7.0)] == [7.0, 7.0]
+    assert answers.parted.tolist() == [False, True, False]
+
+
+@pytest.mark.parametrize(("epsilon", "around"), [(2.0, 2.0), (1e-5, 1e-3)])
+def test_a_bet_is_planned_around_the_claim_and_never_around_nothing(epsilon, around):
+    planned = plan(100, PureDP(epsilon), 0.0, 0.05, is_sequential=True)
+    assert planned[-1].method == "one-run-sequential"
+    assert planned[-1].parameters["around"] == around

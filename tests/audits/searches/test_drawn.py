@@ -10,7 +10,7 @@ from bandana.algorithms.environments.episodes import random_episodes
 from bandana.algorithms.environments.tables import random_table
 from bandana.audits.searches.constants import thresholds_of
 from bandana.audits.searches.drawn import Between
-from bandana.audits.searches.walk import values_of, walk
+from bandana.audits.searches.walk import Batch, values_of, walk
 from bandana.privacy_core import Gaussian, Interval, Relation, Span
 
 UNIT = Interval(0.0, 1.0)
@@ -119,3 +119,15 @@ def test_drawn_covariates_are_some_that_records_may_have():
     trees = Between.of(Local(), episodes).draw_covariates(episodes, 100, coin)
     assert trees.shape == (100, 1 + 2 * 3 * 2)
     assert set(np.unique(trees)) == {0, 1, 2}
+
+
+def test_the_case_of_a_replicate_has_the_contexts_that_it_plays():
+    """Drawn ones in place of the data's own, on both sides."""
+    between = Between.of(Local(), CONTEXTS)
+    batch = Batch.drawn(CONTEXTS, 64, 0, (*values_of(Local(), CONTEXTS), between), True, (1, 0), 16)
+    assert len(batch.moved)
+    for rep in range(64):
+        pair, record = batch.case(rep).pair(UNIT), batch.record[rep]
+        for side, row in ((pair.data, rep), (pair.neighbor, 64 + rep)):
+            assert np.array_equal(side.covariates[record], batch.rows.covariates[row])
+            assert np.array_equal(side.rewards[record], batch.rows.rewards[row])

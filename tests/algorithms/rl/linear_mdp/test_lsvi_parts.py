@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import cache
 from itertools import product
 from types import SimpleNamespace
@@ -137,5 +138,10 @@ def test_printed_bounds_on_matrices_have_the_deviation_of_a_tree_or_of_the_facto
     """A tree over four batches has log2 4 + 1 = 3 levels; the factorized sum's largest deviation is here 5 of a draw's."""
     sums = SimpleNamespace(noise_deviation=lambda t: 2.0 * (6 - t), mechanism=SimpleNamespace(scale=2.0))
     releases = Releases(ApproxDP(1.0, DELTA), 3, 4, (1.0, 1.0), is_factorized, 100, 0.1)
-    norm = 1.5 * times * (4 * math.sqrt(3) + 2 * releases._log)
+    log = math.log(6 * 100 * 2 / 0.1)  # three norms on two sides, in each episode and step
+    norm = 1.5 * times * (4 * math.sqrt(3) + 2 * log)
     assert releases.printed_matrix_norms(sums, 4, 1.5) == pytest.approx((0.0, *(norm,) * 4))
+    log += math.log(3)  # Laplace noise: in each coordinate
+    norm = 1.5 * times * (2 * 3 + 2 * math.sqrt(3 * log) + log)
+    pure = replace(releases, promise=PureDP(1.0))
+    assert pure.printed_matrix_norms(sums, 4, 1.5) == pytest.approx((0.0, *(norm,) * 4))
