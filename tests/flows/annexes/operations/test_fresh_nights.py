@@ -4,9 +4,13 @@ import json
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from itertools import count
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
+from bandana.audits.claims import Quantity
+from bandana.audits.replays.nights import NightlyClaims
 from bandana.flows.annexes.operations import fresh_nights
 from bandana.flows.annexes.operations.fresh_nights import FRESH, accumulate
 from bandana.flows.annexes.operations.nights import Night, page, sparkline
@@ -141,3 +145,10 @@ def test_a_page_shows_what_all_nights_say(folder, cell):
     assert row in shown
     assert "So far there were 2,000 replays on each side" in shown
     assert "at least 95%" in shown
+
+
+def test_a_night_with_a_bet_that_is_no_number_is_not_kept(tmp_path):
+    seen = SimpleNamespace(counts=np.zeros((2, 3)), n_replays=10, log_e=np.array([np.nan]), sums=np.zeros(3))
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        fresh_nights._keep(tmp_path, "night", seen, NightlyClaims(Quantity("mu"), 1.0), {})
+    assert not any(tmp_path.iterdir())
