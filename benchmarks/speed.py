@@ -21,7 +21,8 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("BANDANA_WORKERS", "1")
 
 ROOT = Path(__file__).resolve().parents[1]
-SPEC = ROOT / "experiments" / "public-table.yaml"
+SPECS = tuple(ROOT / "experiments" / f"{name}.yaml" for name in ("public-table", "capri"))
+"""A run of half a minute, and one whole experiment of a paper."""
 REPLAYS = 100_000
 """Replays a side in the audit from which the plan of many machines follows."""
 
@@ -81,12 +82,9 @@ def _limits(folder: Path) -> str:
 
 
 def _shares(folder: Path) -> str:
-    from bandana.flows.annexes.operations.times import other_share
     from benchmarks import time_shares
 
-    measured = time_shares.run(SPEC)
-    words = f"{other_share(measured):.0f} % beside playing and auditing, of {SPEC.relative_to(ROOT)}; goal: 5 %."
-    return f"{time_shares.markdown(measured)}\n\n{words}"
+    return time_shares.markdown(time_shares.measure(SPECS))
 
 
 def _plan(folder: Path) -> str:
