@@ -54,7 +54,9 @@ def test_honest_adar_ucb_passes_and_every_planted_fault_is_caught_both_ways(tabl
     assert 0.9 < result.numbers[MU].measured < 1
     assert result.strongest.view == TRANSCRIPT
     words = replace(result, events=None, coverage=None).coverage_lines[1]
-    assert words.endswith("rarest event that could be seen: probability 0.0002"), "four of 20,000 replays"
+    assert words.endswith("rarest event that could be seen: probability 0.0004"), (
+        "four of the half that bounds are taken from"
+    )
     for control in result.controls:
         assert set(control.caught_by) == {SAMPLING, DETERMINISTIC}, control
     about = {
