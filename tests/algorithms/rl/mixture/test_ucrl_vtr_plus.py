@@ -52,7 +52,7 @@ def test_half_of_the_failure_is_that_of_all_norms_of_noise(name, horizon):
 
 
 def test_the_largest_deviation_is_what_three_squares_of_the_bound_on_values_allow():
-    """As printed values lie in [0, H], H = 3, and nothing cuts s^2 = 3 H^2; the exact form knows s^2 <= m^2."""
+    """Printed values lie in [0, H], H = 3, and nothing cuts s^2 = 3 H^2; the exact form knows s^2 <= m^2."""
     assert plus("joint printed", MODEL, K).largest_deviation == pytest.approx(math.sqrt(27))
     exact = plus("joint tight", MODEL, K, parts=VARIANCE)
     assert exact.largest_deviation == pytest.approx(np.array(exact.targets.value_bound))

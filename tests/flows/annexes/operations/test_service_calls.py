@@ -56,7 +56,7 @@ def test_deployments_that_run_now_are_started_and_not_waited_for(monkeypatch, si
 
 
 def test_a_deployment_is_registered_with_the_time_of_its_own_next_run(monkeypatch):
-    """Of each, the first run that is scheduled from now on, asked for by the deployment's number."""
+    """The first run of each that is scheduled from now on, asked for by the deployment's number."""
     asked = []
 
     class Client:
