@@ -2,8 +2,8 @@
 
     python -m benchmarks.time_shares SPEC ... [--goal 5]
 
-Runs the command on an empty data folder for each spec, and reads the suite's journal as `bandana explain-time` does, with its
-beginning and end seen from outside. Modules are compiled before, as pip does when it installs them. The exit code is 1 where
+Runs the command on an empty data folder for each spec, and reads the suite's journal as `bandana explain-time` does, with
+its beginning and end seen from outside. Modules are compiled before, as pip does when it installs them. The exit code is 1 where
 the rest takes more than the goal.
 """
 
