@@ -2,9 +2,9 @@
 
     python -m benchmarks.time_shares SPEC ... [--goal 5]
 
-Runs the command on an empty data folder for each spec, and reads the suite's journal as `bandana explain-time` does, with
-its beginning and end seen from outside. Modules are compiled before, as pip does when it installs them. The exit code is 1 where
-the rest takes more than the goal.
+Runs the command on an empty data folder for each spec, and reads the suite's journal as `bandana explain-time` does,
+with its beginning and end seen from outside. Modules are compiled before, as pip does when it installs them. The exit
+code is 1 where the rest takes more than the goal.
 """
 
 from __future__ import annotations
