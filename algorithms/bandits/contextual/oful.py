@@ -177,7 +177,7 @@ class RarelySwitchingOFUL(DecidesEachRecord):
             reps = None if len(due) == ledger.n_reps else due
             state, noisy, _ = self.sums.close(state, ledger, reps)
             gram = released.gram[due]  # from which all is computed anew: rounding of rank-one updates ends here
-            estimate, inverse, log_det = np.empty_like(noisy), np.empty_like(gram), np.empty(len(due))
+            estimate, inverse, log_det = released.estimate[due], released.inverse[due], released.log_det[due]
             statistic, is_positive = np.concatenate([gram, noisy[..., None]], axis=2), np.empty(len(due), dtype=np.bool_)
             ridge_numba.learn(statistic, np.zeros(len(due)), estimate, inverse, log_det, is_positive)
             released.estimate[due], released.inverse[due], released.log_det[due] = estimate, inverse, log_det

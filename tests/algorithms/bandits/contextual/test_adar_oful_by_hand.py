@@ -13,6 +13,7 @@ from bandana.algorithms.bandits.contextual.offers import optimistic
 from bandana.algorithms.bandits.contextual.oful import adar_oful, oful
 from bandana.algorithms.environments.tables import ContextTable
 from bandana.algorithms.observers import ActionLog
+from bandana.algorithms.regression import ridge_numba
 from bandana.algorithms.run import run
 from bandana.privacy_core import Interval, LiveLedger
 
@@ -140,3 +141,13 @@ def test_so_many_updates_as_the_determinant_has_grown_have_made_noise():
 def test_whoever_plays_it_without_contexts_is_told():
     with pytest.raises(ValueError, match="decides from contexts, and the stream offers none"):
         optimistic(np.zeros((1, 1)), np.ones((1, 1, 1)), np.ones(1), None)
+
+
+def test_where_a_matrix_cannot_be_factorized_the_last_estimate_stays(monkeypatch):
+    """Rounding may take a huge matrix for singular: its inverse is then the one of rank-one updates."""
+    monkeypatch.setattr(ridge_numba, "learn", lambda *arrays: arrays[-1].fill(False))
+    algorithm = adar_oful(2, 1, 15, 2.0, 1.0, SYMMETRIC, "printed", failure=0.1)
+    _, released = run(algorithm, LINE, LiveLedger(1, ConstantNoise()))
+    assert released.n_updates.tolist() == [3]
+    assert released.estimate.tolist() == [[0.0]]
+    assert released.inverse[0, 0, 0] == pytest.approx(1 / 16)
