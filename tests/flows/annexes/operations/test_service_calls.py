@@ -57,7 +57,7 @@ def test_deployments_that_run_now_are_started_and_not_waited_for(monkeypatch, si
 
 def test_a_deployment_is_registered_with_the_time_of_its_own_next_run(monkeypatch):
     """The first run of each that is scheduled from now on, asked for by the deployment's number."""
-    asked = []
+    requests = []
 
     class Client:
         def __enter__(self):
@@ -67,7 +67,7 @@ def test_a_deployment_is_registered_with_the_time_of_its_own_next_run(monkeypatc
             pass
 
         def request(self, method, path, json):
-            asked.append((method, path, json))
+            requests.append((method, path, json))
             (number,) = json["deployments"]["id"]["any_"]
             hour = {"id of night": 3, "id of week": 5}[number]
             return SimpleNamespace(json=lambda: [{"expected_start_time": f"2030-01-01T0{hour}:00:00+00:00"}])
@@ -79,6 +79,6 @@ def test_a_deployment_is_registered_with_the_time_of_its_own_next_run(monkeypatc
     served = service.register([SimpleNamespace(name="night"), SimpleNamespace(name="week")])
     assert served.ids == ("id of night", "id of week")
     assert {name: time.hour for name, time in served.times.items()} == {"night": 3, "week": 5}
-    for method, path, wanted in asked:
+    for method, path, wanted in requests:
         assert (method, path, wanted["limit"], wanted["sort"]) == ("POST", "/flow_runs/filter", 1, "EXPECTED_START_TIME_ASC")
         assert wanted["flow_runs"]["state"] == {"type": {"any_": ["SCHEDULED"]}}
