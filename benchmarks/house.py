@@ -208,8 +208,8 @@ def counts(house: House) -> list[Count]:
     """All counts, with limits and goals."""
     rooms = [n_files for place, n_files in house.rooms.items() if place not in SHARED]
     return [
-        Count("lines of all", house.n_lines(), 92_580, 73_000),
-        Count("lines of the core", house.n_core_lines(), 44_000, 45_000),
+        Count("lines of all", house.n_lines(), 93_200, 73_000),
+        Count("lines of the core", house.n_core_lines(), 43_900, 45_000),
         Count("files of the fullest folder", max(rooms), 15, 15),
         Count("folders of more than 15 files", sum(n_files > 15 for n_files in rooms), 0, 0),
         Count("lines of the longest file", max(file.n_lines for file in house.files), 500, 500),

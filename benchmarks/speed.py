@@ -2,7 +2,7 @@
 
     python -m benchmarks.speed FOLDER --into docs/speed.md [--only PART ...]
 
-FOLDER is the environment of `benchmarks.peers`. Parts: waits, audits, peers, growth, limits, shares, workers, plan.
+FOLDER is the environment of `benchmarks.peers`. Parts: waits, audits, peers, growth, limits, shares, workers, plan, devices.
 Ratios and slopes come from runs in turn and hold on a busy machine too; absolute times are processor time, and least on an
 idle one. Waits and audits need an idle one; FOLDER keeps them, and long waits are shown if `benchmarks.waits` ran them.
 """
@@ -93,9 +93,13 @@ def _plan(folder: Path) -> str:
     return scale.markdown(scale.one_core(REPLAYS))
 
 
+def _devices(folder: Path) -> str:
+    return _printed("benchmarks.devices", "cpu")
+
+
 PARTS: dict[str, Callable[[Path], str]] = {
     "waits": _waits, "audits": _audits, "peers": _peers, "growth": _growth, "limits": _limits, "shares": _shares,
-    "workers": _workers, "plan": _plan,
+    "workers": _workers, "plan": _plan, "devices": _devices,
 }  # fmt: skip
 """Name of a part -> what measures it, given the environment of the libraries."""
 

@@ -23,8 +23,11 @@ NAMES = (
     "operations",
     "live",
     "machines",
+    "devices",
 )  # fmt: skip
 """The table of annexes."""
+DEVICE = "BANDANA_DEVICE"
+"""Environment variable: what replays run on, as torch names it; `--device` sets it, and workers inherit it."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,7 @@ class Annex:
         `books`, the class of a `flows.cells.charging.BookKeeper`; `list`, functions that return lines below `bandana list`;
         `runners`, functions of (address, number of workers) that return a Prefect task runner, by the executor's name;
         `limits`, contexts of (place for a note) that hold a task to its time limit where Prefect cannot;
+        `devices`, functions of a device's name that play replays there;
         `stores`, functions of an address that return `flows.folder.store.Files`, by the scheme of the address;
         `documents`, a `Kind` of document (`audits/reporting/kinds.py`) by its name;
         `reports`, functions of (place of a spec, data folder) that write what `bandana report --NAME` names, and return a

@@ -20,7 +20,7 @@ _LANES = 16
 """Replicates that one vectorized loop runs over, where loops over coordinates are too short."""
 _LARGE = 24
 """From here on LAPACK is faster than a loop."""
-_PIVOT = 1e-14
+PIVOT = 1e-14
 """Share of a diagonal entry: a pivot that is not above it is taken for 0."""
 
 
@@ -141,7 +141,7 @@ def _invert(gram, low, inverse):  # type: ignore[no-untyped-def]
                 sum_ -= low[i, k] * low[j, k]
             if j < i:
                 low[i, j] = sum_ / low[j, j]
-            elif sum_ > _PIVOT * abs(gram[i, i]):  # false for NaN
+            elif sum_ > PIVOT * abs(gram[i, i]):  # false for NaN
                 low[i, i] = math.sqrt(sum_)
                 total += math.log(sum_)
             else:
@@ -206,7 +206,7 @@ def learn(
         # What is the lower triangle here is the upper one of the transpose, which has LAPACK's order of memory already.
         root, info = dpotrf(matrix.T, lower=0, clean=0)
         pivots = np.diagonal(root) ** 2
-        is_positive[r] = info == 0 and bool((pivots > _PIVOT * np.abs(np.diagonal(matrix))).all())
+        is_positive[r] = info == 0 and bool((pivots > PIVOT * np.abs(np.diagonal(matrix))).all())
         if is_positive[r]:
             log_det[r] = np.log(pivots).sum()
             inverted, _ = dpotri(root, lower=0, overwrite_c=1)
@@ -271,7 +271,7 @@ def _learn_abreast(statistic, added, estimate, inverse, log_det, is_positive):  
                 for lane in range(_LANES):
                     sum_[lane] -= low[i, k, lane] * low[i, k, lane]
             for lane in range(_LANES):
-                is_good = sum_[lane] > _PIVOT * abs(low[i, i, lane])  # false for NaN
+                is_good = sum_[lane] > PIVOT * abs(low[i, i, lane])  # false for NaN
                 is_fine[lane] = is_fine[lane] if is_good else 0.0
                 sum_[lane] = sum_[lane] if is_good else 1.0
                 low[i, i, lane] = math.sqrt(sum_[lane])

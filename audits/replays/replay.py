@@ -6,7 +6,7 @@ import copy
 import multiprocessing
 import os
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -25,7 +25,7 @@ from bandana.privacy_core.checks import at_least
 
 BLOCK = 8192
 WORKERS = "BANDANA_WORKERS"
-_ARRAYS = ("log_ratio", "action_code", "report_log_ratio", "actions")
+ARRAYS = ("log_ratio", "action_code", "report_log_ratio", "actions")
 _MAX_CODES = 4096
 _MOST_WORKERS = 2
 _threads: ContextVar[int | None] = ContextVar("threads of replays", default=None)
@@ -75,9 +75,26 @@ class Replays:
         )
 
 
+Fill = Callable[[Replays, np.random.SeedSequence], None]
+"""Fills the memory of a block, of one algorithm, pair and side, with the replays of the block's seed."""
+Elsewhere = Callable[[Algorithm, Pair, bool], Fill | None]
+"""(algorithm, pair, on_neighbor) -> what plays its replays in another way, such as on a device; None where nothing can."""
+_elsewhere: ContextVar[Elsewhere | None] = ContextVar("replays elsewhere", default=None)
+
+
+@contextmanager
+def played(elsewhere: Elsewhere) -> Iterator[None]:
+    """While it lasts, replays of this thread are played elsewhere where that can be."""
+    token = _elsewhere.set(elsewhere)
+    try:
+        yield
+    finally:
+        _elsewhere.reset(token)
+
+
 def joined(parts: Sequence[Replays]) -> Replays:
     """The replays of several blocks, in this order."""
-    logs, codes, reports, actions = ([getattr(part, name) for part in parts] for name in _ARRAYS)
+    logs, codes, reports, actions = ([getattr(part, name) for part in parts] for name in ARRAYS)
     layout = parts[0].layout
     return Replays(np.concatenate(logs), np.concatenate(codes), np.concatenate(reports), np.concatenate(actions), layout)
 
@@ -156,7 +173,8 @@ def _replay(
     """The sides, whether each is the neighbor and its seed; the blocks of all side by side."""
     at_least("n_replays", n_replays, 1)
     n_workers = default_workers() if workers is None else at_least("workers", workers, 1)
-    can_copy = _is_copyable(algorithm)
+    can_copy, elsewhere = _is_copyable(algorithm), _elsewhere.get()
+    fills = {side: None if elsewhere is None else elsewhere(algorithm, pair, side) for side in sides}
     sets = [_empty(algorithm, pair, n_replays) for _ in sides]
     blocks = [
         (on_neighbor, sets[side][start : start + BLOCK], child)
@@ -165,7 +183,10 @@ def _replay(
     ]
 
     def fill(on_neighbor: bool, part: Replays, child: np.random.SeedSequence) -> None:
-        _replay_block(copy.deepcopy(algorithm) if can_copy else algorithm, pair, on_neighbor, part, child)
+        if (own := fills[on_neighbor]) is not None:
+            own(part, child)
+        else:
+            _replay_block(copy.deepcopy(algorithm) if can_copy else algorithm, pair, on_neighbor, part, child)
 
     if min(n_workers, len(blocks)) == 1 or not can_copy:
         for block in blocks:

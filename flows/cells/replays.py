@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -15,9 +17,11 @@ from bandana.audits.faults.catalog import CONTROLS
 from bandana.audits.faults.releases import GENERIC, of_users
 from bandana.audits.outcome import Effort, Outcome, Setup, all_gaussian
 from bandana.audits.own.white_box import with_places
+from bandana.audits.replays.replay import played
 from bandana.audits.seeds import derive
 from bandana.audits.testbeds import catalog as beds
 from bandana.audits.trial import Audited, Trial, Whole
+from bandana.flows.annex import DEVICE, plugged
 from bandana.privacy_core import Guarantee, PureDP
 
 if TYPE_CHECKING:
@@ -71,15 +75,17 @@ def audited_subject(subject: Subject, effort: Effort, about: About) -> Audited:
 
 
 def _audit(subject: Audited, effort: Effort, recall: Recall = lambda planted, make: make()) -> Outcome:
-    return audit(
-        subject.trial,
-        subject.controls,
-        effort,
-        at_test_budget=subject.at_test_budget,
-        subject=subject.subject,
-        about=subject.about,
-        recall=recall,
-    )
+    device = os.environ.get(DEVICE)
+    with played(plugged("devices")["torch"](device)) if device else nullcontext():
+        return audit(
+            subject.trial,
+            subject.controls,
+            effort,
+            at_test_budget=subject.at_test_budget,
+            subject=subject.subject,
+            about=subject.about,
+            recall=recall,
+        )
 
 
 def subject_of_cell(cell: Cell) -> Audited:

@@ -13,6 +13,7 @@ import typer
 from typer.models import OptionInfo
 
 from bandana import ready
+from bandana.flows.annex import DEVICE, plugged
 from bandana.flows.folder.settings import ANONYMOUS, DataFolder
 
 if TYPE_CHECKING:
@@ -32,6 +33,17 @@ def leave_out_names(is_asked: bool) -> bool:
     return is_asked
 
 
+def replay_on(device: str | None) -> str | None:
+    """Makes replays of this process and of all that it starts run on a device; one that is not there is refused."""
+    if device is not None:
+        try:
+            plugged("devices")["torch"](device)
+        except ValueError as error:
+            raise typer.BadParameter(str(error)) from error
+        os.environ[DEVICE] = device
+    return device
+
+
 SpecPath = Annotated[Path, typer.Argument(callback=ready.place, help="The experiment, a YAML file.", show_default=False)]
 Data = Annotated[Path | None, typer.Option("--data", help="Data folder, or s3://BUCKET/PREFIX; default: ./bandana_data.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of a failure.")]
@@ -41,6 +53,16 @@ Yes = Annotated[bool, typer.Option("--yes", help="Start even if it is estimated 
 Anonymous = Annotated[
     bool,
     typer.Option("--anonymous", callback=leave_out_names, help="Leave user and host out of results, reports and MLflow."),
+]
+Device = Annotated[
+    str | None,
+    typer.Option(
+        callback=replay_on,
+        envvar=DEVICE,
+        help="What replays run on, as torch names it: cuda, cpu.",
+        show_envvar=False,
+        show_default=False,
+    ),
 ]
 Workers = Annotated[int | None, typer.Option(min=1, help="Side by side; one a core.", show_default=False)]
 ExecutorName = Annotated[

@@ -22,6 +22,7 @@ from bandana.audits import documents
 from bandana.audits.documents.provenance import Maker, NotRecorded, ReportProvenance
 from bandana.audits.outcome import Setup
 from bandana.audits.reporting import origin
+from bandana.flows.annex import DEVICE
 from bandana.flows.keys import checkout, machine
 from bandana.flows.keys.identity import MadeBy
 from bandana.flows.keys.versions import versions
@@ -55,7 +56,7 @@ class Making:
         return {
             "began": self._began.isoformat(timespec="milliseconds"),
             "ended": ended.isoformat(timespec="milliseconds"),
-            "versions": dict(sorted(_versions().items())),
+            "versions": dict(sorted((_versions() | _device()).items())),
             "system": machine.system(),
             "processor": machine.processor(),
             "target": machine.target(),
@@ -80,6 +81,12 @@ def user() -> str:
 @cache
 def _versions() -> dict[str, str]:
     return versions(*_MAKERS)
+
+
+def _device() -> dict[str, str]:
+    """Device that replays run on, where one is named."""
+    device = os.environ.get(DEVICE)
+    return {"torch": f"{versions('torch')['torch']} on {device}"} if device else {}
 
 
 def read(stored: object) -> Record | None:

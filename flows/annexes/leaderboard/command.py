@@ -69,6 +69,7 @@ class Running:
     executor: options.ExecutorName = None
     workers: options.Workers = None
     dask_address: DaskAddress = None
+    device: options.Device = None
     yes: options.Yes = False
 
 

@@ -1,7 +1,7 @@
 """The part of a night with a seed of its own: replays whose evidence multiplies over nights, one entry a night and cell.
 
 The fixed-seed audit tells whether anything changed; here every night is new evidence about the same claim. Why its e-values
-may be multiplied, whatever is killed or repeated, is proved in `bandana.audits.replays.nights`.
+may be multiplied, whatever is killed or repeated, is proved in `bandana.flows.annexes.operations.evidence_of_nights`.
 
 An entry is a file of its own, written whole and never again: `suites/NAME/fresh/CELL-PROCESS/NIGHT.json`. Beside it lies
 what was recorded before the first replay, the seed and the nights to learn from.
@@ -23,9 +23,9 @@ from prefect.cache_policies import NO_CACHE
 from prefect.runtime import flow_run
 
 from bandana.audits.bounds.samples import BINS
-from bandana.audits.replays.nights import Night, NightlyClaims, Together, bet, holds, replayed
 from bandana.audits.searches.request import Request
 from bandana.audits.searches.sampling import promise
+from bandana.flows.annexes.operations.evidence_of_nights import Night, NightlyClaims, Together, bet, holds, replayed
 from bandana.flows.cells import own_replays, replays
 from bandana.flows.cells.audits import audit_facts
 from bandana.flows.folder.settings import DataFolder

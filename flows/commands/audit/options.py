@@ -7,7 +7,18 @@ from typing import Annotated, Any, ClassVar
 
 import typer
 
-from bandana.flows.commands.options import Anonymous, AsJson, Debug, ExecutorName, Workers, Yes, option, real_option, whole
+from bandana.flows.commands.options import (
+    Anonymous,
+    AsJson,
+    Debug,
+    Device,
+    ExecutorName,
+    Workers,
+    Yes,
+    option,
+    real_option,
+    whole,
+)
 
 
 @dataclass(frozen=True)
@@ -54,6 +65,7 @@ class Running(Here):
 
     executor: ExecutorName = None
     workers: Workers = None
+    device: Device = None
     yes: Yes = False
 
 

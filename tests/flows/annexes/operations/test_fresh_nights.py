@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from bandana.audits.claims import Quantity
-from bandana.audits.replays.nights import NightlyClaims
 from bandana.flows.annexes.operations import fresh_nights
+from bandana.flows.annexes.operations.evidence_of_nights import NightlyClaims
 from bandana.flows.annexes.operations.fresh_nights import FRESH, accumulate
 from bandana.flows.annexes.operations.nights import Night, page, sparkline
 from bandana.flows.cells import replays

@@ -10,7 +10,7 @@ from bandana.algorithms.environments.tables import random_table
 from bandana.audits.bounds.evalues import EProcess, GaussianClaims
 from bandana.audits.claims import Quantity
 from bandana.audits.neighbors.pairs import canary_pairs
-from bandana.audits.replays.nights import Night, NightlyClaims, Together, bet, holds, replayed
+from bandana.flows.annexes.operations.evidence_of_nights import Night, NightlyClaims, Together, bet, holds, replayed
 from bandana.privacy_core import Gaussian, LocalSum, Relation
 
 PAIR = canary_pairs(random_table(4, 2, UNIT, 0), (0,))[0]
