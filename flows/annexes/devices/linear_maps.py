@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from typing import NamedTuple, Unpack
 
 import numpy as np
 
 from bandana.algorithms.protocol import BoolArray, FloatArray, IntArray
-from bandana.privacy_core import Carried, Mechanism, PrivateSum, Span
+from bandana.privacy_core import Mechanism, PrivateSum
+from bandana.privacy_core.ledger import Reads
 from bandana.privacy_core.noise.mechanisms import GaussianLaw, LaplaceLaw
 
 
@@ -56,21 +57,14 @@ class _Units:
         self.laws: list[tuple[float, bool]] = []
         self.spans: list[tuple[int, int]] = []
 
-    def release(
-        self,
-        mechanism: Mechanism,
-        value: FloatArray,
-        *,
-        records: Span,
-        reps: IntArray | None = None,
-        carried: Carried | None = None,
-    ) -> FloatArray:
+    def release(self, mechanism: Mechanism, value: FloatArray, **reads: Unpack[Reads]) -> FloatArray:
         """The value, with the unit where it belongs."""
         if not isinstance(mechanism, GaussianLaw | LaplaceLaw):
             raise OtherNoise
         exact = mechanism.whiten(value)
         self.values.append(exact[:, 0].copy())
         self.laws.append((float(mechanism.scale), isinstance(mechanism, LaplaceLaw)))
+        records, carried = reads["records"], reads.get("carried")
         start = records.start if carried is None else carried.start
         self.spans.append((int(start[0]), int(records.stop[0])))
         exact[self._n_steps + len(self.values) - 1 :][:1, 0] += 1.0
@@ -92,8 +86,8 @@ def read_map(sums: PrivateSum, shape: tuple[int, ...], ends: Sequence[int]) -> S
     n_releases = len(_played(sums, shape, ends, _Units(1, n_steps))[1].values)
     answers, units = _played(sums, shape, ends, _Units(n_steps + n_releases, n_steps))
     mechanism: Mechanism = sums.mechanism  # type: ignore[attr-defined]
-    ready = np.array([len(values) for values, _ in answers])
-    passes = np.array([mechanism.whiten(answer)[n_steps:, 0] for _, answer in answers])
+    ready = np.array([n for n, _ in answers])
+    passes = np.array([answer[n_steps:] for _, answer in answers])
     n_free = mechanism.whiten(np.zeros((1, *shape))).shape[1]
     weight = mechanism.color(np.ones((1, n_free)), (1, *shape)).ravel()
     place = mechanism.color(np.arange(1.0, n_free + 1)[None], (1, *shape)).ravel() / weight - 1
@@ -105,8 +99,8 @@ def read_map(sums: PrivateSum, shape: tuple[int, ...], ends: Sequence[int]) -> S
 
 def _played(
     sums: PrivateSum, shape: tuple[int, ...], ends: Sequence[int], units: _Units
-) -> tuple[list[tuple[list[FloatArray], FloatArray]], _Units]:
-    """The values released up to each step, and its answer; replicate k contributes a unit to step k, others nothing."""
+) -> tuple[list[tuple[int, FloatArray]], _Units]:
+    """Number of releases up to each step, and first numbers of its answer; replicate k alone adds a unit, to step k."""
     mechanism: Mechanism = sums.mechanism  # type: ignore[attr-defined]
     n_free = mechanism.whiten(np.zeros((1, *shape))).shape[1]
     unit = mechanism.color(np.eye(1, n_free), (1, *shape))[0]
@@ -116,5 +110,5 @@ def _played(
         value[step : step + 1] = unit
         state = sums.add(state, value, np.full(units.n_reps, end - before))
         state, noisy, _ = sums.close(state, units)
-        answers.append((units.values.copy(), noisy.copy()))
+        answers.append((len(units.values), mechanism.whiten(noisy)[:, 0].copy()))
     return answers, units

@@ -18,6 +18,7 @@ planted faults, the algorithm itself is replayed.
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Protocol
@@ -31,7 +32,7 @@ from bandana.algorithms.protocol import Algorithm, IntArray, Record
 from bandana.algorithms.rl.tabular.ucb_vi import UCBVI
 from bandana.audits.neighbors.pairs import Pair
 from bandana.audits.replays.later_actions import LaterActions
-from bandana.audits.replays.replay import ARRAYS, Elsewhere, Fill, Replays, action_codes, replay_block
+from bandana.audits.replays.replay import ARRAYS, BLOCK, Elsewhere, Fill, Replays, action_codes, replay_block
 from bandana.flows.annexes.devices.episodes import OptimisticPlanning
 from bandana.flows.annexes.devices.linear_maps import OtherNoise, read_map
 from bandana.flows.annexes.devices.regressions import OptimisticRegression
@@ -40,6 +41,8 @@ from bandana.privacy_core import ReproducibleNoise
 Tensor = Any
 TOLERANCE = 1e-6
 """Largest difference of two scores, relative to 1 plus their size: rounding."""
+_MOST_BYTES = 1 << 32
+"""Largest memory of a block's noise; where it needs more, the algorithm itself is replayed."""
 _CHECKED, _TIPPED = 64, 1
 """Replays that are made twice, and how many of them rounding may tip at a tie."""
 
@@ -87,11 +90,14 @@ def player(device: str) -> Elsewhere:
         raise ValueError(f"torch cannot use {device!r} ({why}): name another, or leave it out") from error
 
     def elsewhere(algorithm: Algorithm, pair: Pair, on_neighbor: bool) -> Fill | None:
-        twin = TWINS.get(type(algorithm))
-        if twin is None or getattr(algorithm, "preference", None) is not None:
+        known = TWINS.get(type(algorithm))
+        if known is None or getattr(algorithm, "preference", None) is not None:
+            return None
+        twin = known(algorithm, pair, device)
+        if not 0 < len(twin.ends) * math.prod(twin.shape) * BLOCK * 8 <= _MOST_BYTES:
             return None
         try:
-            fill = _filler(twin(algorithm, pair, device), algorithm, pair, on_neighbor, device)
+            fill = _filler(twin, algorithm, pair, on_neighbor, device)
         except OtherNoise:
             return None
         return fill if _agrees(fill, algorithm, pair, on_neighbor) else None

@@ -138,6 +138,15 @@ def test_subclasses_and_other_algorithms_are_replayed_as_they_are(device):
     assert device(replace(other.algorithm, preference=turned), _pair(other, 0), False) is None
 
 
+def test_what_has_no_release_or_would_fill_the_memory_is_replayed_as_it_is(device, monkeypatch):
+    trial = subjects()["gp-ucb joint tight"]().trial
+    assert device(trial.algorithm, _pair(trial, 0), False) is not None
+    other = subjects()["ucb-vi joint tight"]().trial
+    assert device(replace(other.algorithm, looks=(), errors=()), _pair(other, 0), False) is None
+    monkeypatch.setattr(replays, "_MOST_BYTES", 1 << 20)
+    assert device(trial.algorithm, _pair(trial, 0), False) is None
+
+
 def test_the_matrices_of_a_tree_and_of_messages_are_those_of_their_definition():
     tree = read_map(TreeSum(Gaussian(1.0, 2.0), 4), (2,), (1, 2, 3, 4))
     np.testing.assert_array_equal(tree.holds, [[1, 0, 0, 0], [1, 1, 0, 0], [0, 0, 1, 0], [1, 1, 1, 1]])
