@@ -17,15 +17,16 @@ from bandana.audits.subjects import EFFORT, subjects
 from bandana.flows.annex import DEVICE
 from bandana.flows.annexes.compliance import replay as again
 from bandana.flows.annexes.devices import replays
+from bandana.flows.annexes.devices.episodes import OptimisticPlanning
 from bandana.flows.annexes.devices.linear_maps import OtherNoise, read_map
-from bandana.flows.annexes.devices.regressions import OptimisticRegression
+from bandana.flows.annexes.devices.regressions import OptimisticRegression, lowest_of_the_largest
 from bandana.flows.cells import replays as cells
 from bandana.flows.cli import app
 from bandana.flows.commands.options import USER_MISTAKE
 from bandana.flows.keys.provenance import Making, about_audits
 from bandana.privacy_core import DiscreteGaussian, FactorizedSum, Gaussian, LocalSum, TreeSum
 
-pytest.importorskip("torch")
+torch = pytest.importorskip("torch")
 
 LABELS = [
     "linucb joint printed", "linucb joint tight", "linucb local as-known", "gp-ucb joint tight", "gp-ucb local printed",
@@ -67,8 +68,9 @@ def _assert_same(own, other):
 @pytest.mark.parametrize("label", LABELS)
 def test_a_device_makes_the_replays_of_the_algorithm(device, label):
     trial = subjects()[label]().trial
-    for index, on_neighbor in ((0, True), (1, False), (-1, False)):
-        own, other = _both(device, trial.algorithm, _pair(trial, index), on_neighbor)
+    for index, on_neighbor, width in ((0, True, 1.0), (1, False, 0.2), (-1, False, 1.0)):
+        algorithm = replace(trial.algorithm, beta_scale=width)
+        own, other = _both(device, algorithm, _pair(trial, index), on_neighbor)
         assert np.ptp(own.log_ratio) > 0
         _assert_same(own, other)
 
@@ -97,6 +99,53 @@ def test_matrices_without_a_factorization_get_their_eigenvalues_raised(device, m
     own, other = _both(device, weak, _pair(trial, 1), False)
     assert sum(raised) > 100
     _assert_same(own, other)
+
+
+@pytest.mark.parametrize("label", ["ucb-vi joint tight", "dp-ucbvi joint tight", "ucb-vi joint pure as-known"])
+def test_plans_are_the_algorithm_s_whatever_was_counted(label):
+    """Rows of no visits, of few and of many, and noise that makes counts negative; widths that matter, and that do not."""
+    trial = subjects()[label]().trial
+    generator = np.random.default_rng(5)
+    small = tuple(errors._replace(visits=0.1, total=0.1) for errors in trial.algorithm.errors)
+    for width, errors in ((1.0, small), (0.03, small), (0.03, trial.algorithm.errors), (0.001, trial.algorithm.errors)):
+        algorithm = replace(trial.algorithm, beta_scale=width, errors=errors)
+        counts = generator.gamma(0.3, 10.0 ** generator.uniform(-1, 4, (3000, 1, 1, 1, 1)), (3000, *algorithm.shape))
+        noisy = counts + generator.normal(0, 3, counts.shape)
+        noisy[..., algorithm.n_states :] = noisy[..., : algorithm.n_states].sum(-1, keepdims=True)
+        noisy[..., algorithm.n_states] *= generator.uniform(-0.5, 0.5, noisy.shape[:-1])
+        released = algorithm.init(len(noisy))[1]
+        released.n_looks[:] = 1
+        algorithm.plan(noisy, released)
+        twin = OptimisticPlanning(algorithm, _pair(trial, 0), "cpu")
+        twin.begin(len(noisy))
+        twin.learn(torch.from_numpy(noisy), 1)
+        np.testing.assert_array_equal(twin._policy.numpy(), released.policy)
+
+
+def test_regressions_are_the_algorithm_s_where_matrices_are_singular():
+    trial = subjects()["linucb joint tight"]().trial
+    algorithm = replace(trial.algorithm, matrix_norm=0.0, ridge=1e-6)
+    generator, d = np.random.default_rng(5), algorithm.n_features
+    root = generator.standard_normal((400, d, d))
+    gram = root @ root.transpose(0, 2, 1)
+    gram[::2, :2, :2] = 1.0
+    gram[::2, 2:] = gram[::2, :, 2:] = 0.0
+    gram[::2, 1, 1] += np.resize([2e-15, 1e-9, -0.5, 1e-3], 200)  # a pivot below rounding, a small one, a negative one
+    gram[::2, range(2, d), range(2, d)] = 1.0
+    statistic = np.concatenate([gram - algorithm.shift(3).added * np.eye(d), generator.standard_normal((400, d, 1))], axis=2)
+    model = algorithm.init(400)[1]
+    algorithm._learn(model, statistic, 3)
+    twin = OptimisticRegression(algorithm, _pair(trial, 0), "cpu")
+    twin.begin(400)
+    twin.learn(torch.from_numpy(statistic), 3)
+    np.testing.assert_allclose(twin._width.numpy(), model.width, rtol=1e-4)
+    np.testing.assert_allclose(twin._inverse.numpy(), model.inverse, rtol=1e-4, atol=1e-4 * np.abs(model.inverse).max())
+
+
+def test_of_actions_that_tie_the_lowest_is_taken():
+    index = torch.tensor([[1.0, 1 + 1e-12, 0.5], [1.0, 1 + 1e-6, 0.5], [-1.0, -1 - 1e-12, -1.0]], dtype=torch.float64)
+    assert lowest_of_the_largest(index).tolist() == [0, 1, 0]
+    assert lowest_of_the_largest(index.flip(1)).tolist() == [1, 1, 0]
 
 
 def test_what_differs_from_the_algorithm_is_not_believed(device, monkeypatch):
