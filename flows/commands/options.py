@@ -36,8 +36,10 @@ def leave_out_names(is_asked: bool) -> bool:
 def replay_on(device: str | None) -> str | None:
     """Makes replays of this process and of all that it starts run on a device; one that is not there is refused."""
     if device is not None:
+        if (player := plugged("devices").get("torch")) is None:
+            raise typer.BadParameter("replays on a device need the annex `devices`, which is not installed")
         try:
-            plugged("devices")["torch"](device)
+            player(device)
         except ValueError as error:
             raise typer.BadParameter(str(error)) from error
         os.environ[DEVICE] = device

@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -16,11 +17,12 @@ from bandana.audits.evidence import recompute, write
 from bandana.audits.neighbors.neighbor import Given
 from bandana.audits.outcome import Effort, Verdict
 from bandana.audits.subjects import subjects
+from bandana.flows.annex import DEVICE
 from bandana.flows.annexes.compliance.evidence.lines import Verification
 from bandana.flows.annexes.compliance.evidence.recompute import verify
 from bandana.flows.annexes.compliance.evidence.replayed import Replay, drawn, n_differing, probability_caught, units_of
 from bandana.flows.annexes.compliance.evidence.standalone import exit_code
-from bandana.flows.annexes.compliance.replay import replayed
+from bandana.flows.annexes.compliance.replay import _is_same_machine, replayed
 from bandana.flows.annexes.compliance.verify import Request, check
 from bandana.flows.cells.audits import audit_cell
 from bandana.flows.cells.replays import audited_subject
@@ -28,7 +30,7 @@ from bandana.flows.cli import app
 from bandana.flows.commands.options import DIFFERS, FAILURE
 from bandana.flows.folder.store import Store
 from bandana.flows.keys import identity
-from bandana.flows.keys.provenance import about_audits
+from bandana.flows.keys.provenance import Making, about_audits
 from bandana.flows.plan.made_by import subject_roots
 from bandana.flows.plan.plan import Plan, cells_of
 from bandana.flows.spec.spec import load_spec
@@ -326,3 +328,10 @@ def test_a_spec_without_the_audited_cell_is_a_usage_error(honest, tmp_path):
     outcome = replace(honest, subject={"kind": "catalog", "name": "adar-ucb tight eps=1"})
     with pytest.raises(SpecError, match="--spec: has no private cell 'adar-ucb tight eps=1'; it has greedy"):
         replayed([outcome], None, Plan.of(load_spec(tmp_path / "spec.yaml")))
+
+
+def test_what_a_device_replayed_is_verified_as_on_another_machine(monkeypatch):
+    here = SimpleNamespace(provenance=Making().record(is_anonymous=True))
+    assert _is_same_machine(here)
+    monkeypatch.setenv(DEVICE, "cuda")
+    assert not _is_same_machine(SimpleNamespace(provenance=Making().record(is_anonymous=True)))
