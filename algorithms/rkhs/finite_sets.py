@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 import numpy as np
 from numba import njit
@@ -126,7 +127,13 @@ def exact_on(kernel: Kernel, points: FloatArray, n_features: int | None = None, 
     if not np.isfinite(array).all():
         place = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
         raise ValueError(f"points must be finite, got {float(array[place])!r} at index {place}")
-    array.setflags(write=False)
+    return _exact_on(kernel, array.tobytes(), array.shape, n_features, least)  # type: ignore[arg-type]
+
+
+@lru_cache(maxsize=8)
+def _exact_on(kernel: Kernel, entries: bytes, shape: tuple[int, int], n_features: int | None, least: float) -> FiniteMap:
+    """The same of points by their bytes: forms of one algorithm, and trials of it, ask for the same map again and again."""
+    array = np.frombuffer(entries).reshape(shape)
     matrix = gram(kernel, array, array)
     if matrix.diagonal().max() > 1 + 1e-9:
         row = int(np.argmax(matrix.diagonal()))
@@ -143,6 +150,7 @@ def exact_on(kernel: Kernel, points: FloatArray, n_features: int | None = None, 
         error = float(np.abs(features @ features.T - matrix).max())
     else:
         error = float(np.abs(matrix.diagonal() - (features**2).sum(axis=1)).max()) + _ROUNDING * len(matrix)
+    features.setflags(write=False)
     low, high = float(array.min()), float(array.max())
     return FiniteMap(array.shape[1], rank, error, low, high, array, features)
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from bandana.flows.running.executors import Resources
 
 _MOST_MEASURED = 100
-"""Cells that short trials measure, about a second each."""
+"""Calibrations that short trials measure, some seconds each."""
 
 
 class Work(NamedTuple):

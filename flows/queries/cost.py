@@ -68,18 +68,26 @@ def block_paces(cells: Sequence[Cell], most: int | None = None) -> dict[str, flo
     """Cell's name -> seconds of a full block on one core.
 
     Args:
-      cells: in the order of the spec, in which neighbors are mostly levels of one algorithm.
-      most: how many are measured; the others are as quick as the last one before them, a replicate and round. None: all.
+      cells: in the order of the spec, in which neighbors are mostly forms of one algorithm.
+      most: how many are measured, one for all levels of a calibration on an environment; the others are as quick as the last
+        one before them, a replicate and round. None: all.
     """
-    stride = 1 if most is None else -(-len(cells) // max(1, most))
-    seconds: dict[str, float] = {}
+
+    def kind(cell: Cell) -> tuple[str, ...]:
+        form = cell.entry.label, cell.settings.calibration or "", cell.environment.label
+        return (cell.name,) if most is None else form
+
+    firsts: dict[tuple[str, ...], Cell] = {}
+    for cell in cells:
+        firsts.setdefault(kind(cell), cell)
+    stride = 1 if most is None else -(-len(firsts) // max(1, most))
+    paces: dict[tuple[str, ...], float] = {}
     pace = 0.0
-    for place, cell in enumerate(cells):
-        size = cell.spec.block_size * cell.spec.horizon
+    for place, (form, cell) in enumerate(firsts.items()):
         if place % stride == 0:
-            pace = block_seconds(cell) / size
-        seconds[cell.name] = pace * size
-    return seconds
+            pace = block_seconds(cell) / (cell.spec.block_size * cell.spec.horizon)
+        paces[form] = pace
+    return {cell.name: paces[kind(cell)] * cell.spec.block_size * cell.spec.horizon for cell in cells}
 
 
 def block_seconds(cell: Cell) -> float:

@@ -54,6 +54,23 @@ class _Journal:
         self.read = lambda: list(events)
 
 
+def test_of_many_cells_one_level_of_a_calibration_tells_for_all(monkeypatch):
+    text = SMALL.replace("epsilon: [1]", "epsilon: [1, 2, 4]")
+    cells = cells_of(parse_spec(text, "small.yaml", Path()))
+    tried = []
+    monkeypatch.setattr(cost, "block_seconds", lambda cell: tried.append(cell) or float(len(tried)))
+    assert list(cost.block_paces(cells).values()) == [1.0 + place for place in range(len(cells))]
+    tried.clear()
+    paces = cost.block_paces(cells, 100)
+    forms = [(cell.entry.label, cell.settings.calibration) for cell in cells]
+    assert len(tried) == len(set(forms)) < len(cells)
+    for cell, form in zip(cells, forms, strict=True):
+        assert paces[cell.name] == pytest.approx(1.0 + list(dict.fromkeys(forms)).index(form))
+    tried.clear()
+    assert list(cost.block_paces(cells, 1).values()) == pytest.approx([1.0] * len(cells))
+    assert len(tried) == 1
+
+
 def test_an_audit_takes_as_long_as_its_runs_and_one_trial_tells_for_all_levels(monkeypatch):
     tried = []
     cells = _audited()
