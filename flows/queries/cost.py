@@ -74,8 +74,7 @@ def block_paces(cells: Sequence[Cell], most: int | None = None) -> dict[str, flo
     """
 
     def kind(cell: Cell) -> tuple[str, ...]:
-        form = cell.entry.label, cell.settings.calibration or "", cell.environment.label
-        return (cell.name,) if most is None else form
+        return (cell.name,) if most is None else (cell.entry.label, cell.settings.calibration or "", cell.environment.label)
 
     firsts: dict[tuple[str, ...], Cell] = {}
     for cell in cells:

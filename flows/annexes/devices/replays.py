@@ -65,11 +65,7 @@ class Twin(Protocol):
         """Takes in (n_reps, *shape), what the sums answer at the step-th closing."""
 
 
-TWINS: dict[type, Any] = {
-    LinUCB: OptimisticRegression,
-    GPUCB: OptimisticRegression,
-    UCBVI: OptimisticPlanning,
-}
+TWINS: dict[type, Any] = {LinUCB: OptimisticRegression, GPUCB: OptimisticRegression, UCBVI: OptimisticPlanning}
 """Algorithm -> its twin, of (algorithm, pair, device); of exactly these types, as a fault may be planted in a subclass."""
 
 
