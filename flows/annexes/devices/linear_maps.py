@@ -13,9 +13,8 @@ from typing import NamedTuple, Unpack
 import numpy as np
 
 from bandana.algorithms.protocol import BoolArray, FloatArray, IntArray
-from bandana.privacy_core import Mechanism, PrivateSum
+from bandana.privacy_core import Laplace, Mechanism, PrivateSum
 from bandana.privacy_core.ledger import Reads
-from bandana.privacy_core.noise.mechanisms import GaussianLaw, LaplaceLaw
 
 
 class SumMap(NamedTuple):
@@ -41,10 +40,6 @@ class SumMap(NamedTuple):
     """(n_flat,) its factor."""
 
 
-class OtherNoise(Exception):  # noqa: N818  (a condition that the caller handles)
-    """A release has noise that is neither Gaussian nor Laplace."""
-
-
 class _Units:
     """A ledger that adds a unit of noise to the first number of one release in one replicate, and keeps exact values.
 
@@ -59,11 +54,9 @@ class _Units:
 
     def release(self, mechanism: Mechanism, value: FloatArray, **reads: Unpack[Reads]) -> FloatArray:
         """The value, with the unit where it belongs."""
-        if not isinstance(mechanism, GaussianLaw | LaplaceLaw):
-            raise OtherNoise
         exact = mechanism.whiten(value)
         self.values.append(exact[:, 0].copy())
-        self.laws.append((float(mechanism.scale), isinstance(mechanism, LaplaceLaw)))
+        self.laws.append((float(mechanism.scale), isinstance(mechanism, Laplace)))
         records, carried = reads["records"], reads.get("carried")
         start = records.start if carried is None else carried.start
         self.spans.append((int(start[0]), int(records.stop[0])))
@@ -75,12 +68,9 @@ def read_map(sums: PrivateSum, shape: tuple[int, ...], ends: Sequence[int]) -> S
     """Plays a sum on units.
 
     Args:
-      sums: with a `mechanism` that whitens values of the shape.
+      sums: with a `mechanism` that whitens values of the shape; Gaussian or Laplace.
       shape: of the statistic.
       ends: of each step the number of records up to it, increasing.
-
-    Raises:
-      OtherNoise: its noise is neither Gaussian nor Laplace.
     """
     n_steps = len(ends)
     n_releases = len(_played(sums, shape, ends, _Units(1, n_steps))[1].values)

@@ -34,9 +34,9 @@ from bandana.audits.neighbors.pairs import Pair
 from bandana.audits.replays.later_actions import LaterActions
 from bandana.audits.replays.replay import ARRAYS, BLOCK, Elsewhere, Fill, Replays, action_codes, replay_block
 from bandana.flows.annexes.devices.episodes import OptimisticPlanning
-from bandana.flows.annexes.devices.linear_maps import OtherNoise, read_map
+from bandana.flows.annexes.devices.linear_maps import read_map
 from bandana.flows.annexes.devices.regressions import OptimisticRegression
-from bandana.privacy_core import ReproducibleNoise
+from bandana.privacy_core import FactorizedSum, Gaussian, JointGaussian, Laplace, LocalSum, ReproducibleNoise, TreeSum
 
 Tensor = Any
 TOLERANCE = 1e-6
@@ -66,7 +66,9 @@ class Twin(Protocol):
 
 
 TWINS: dict[type, Any] = {LinUCB: OptimisticRegression, GPUCB: OptimisticRegression, UCBVI: OptimisticPlanning}
-"""Algorithm -> its twin, of (algorithm, pair, device); of exactly these types, as a fault may be planted in a subclass."""
+"""Algorithm -> its twin, of (algorithm, pair, device)."""
+_SUMS, _NOISE = (FactorizedSum, LocalSum, TreeSum), (Gaussian, JointGaussian, Laplace)
+"""Their sums and mechanisms. All must be of exactly these types: a subclass may leak where no sample of replays shows it."""
 
 
 def player(device: str) -> Elsewhere:
@@ -86,16 +88,15 @@ def player(device: str) -> Elsewhere:
         raise ValueError(f"torch cannot use {device!r} ({why}): name another, or leave it out") from error
 
     def elsewhere(algorithm: Algorithm, pair: Pair, on_neighbor: bool) -> Fill | None:
-        known = TWINS.get(type(algorithm))
-        if known is None or getattr(algorithm, "preference", None) is not None:
+        known, sums = TWINS.get(type(algorithm)), getattr(algorithm, "sums", None)
+        if known is None or type(sums) not in _SUMS or type(getattr(sums, "mechanism", None)) not in _NOISE:
+            return None
+        if getattr(algorithm, "preference", None) is not None:
             return None
         twin = known(algorithm, pair, device)
         if not 0 < len(twin.ends) * math.prod(twin.shape) * BLOCK * 8 <= _MOST_BYTES:
             return None
-        try:
-            fill = _filler(twin, algorithm, pair, on_neighbor, device)
-        except OtherNoise:
-            return None
+        fill = _filler(twin, algorithm, pair, on_neighbor, device)
         return fill if _agrees(fill, algorithm, pair, on_neighbor) else None
 
     return elsewhere

@@ -16,14 +16,14 @@ from bandana.audits.subjects import EFFORT, subjects
 from bandana.flows.annex import DEVICE
 from bandana.flows.annexes.devices import replays
 from bandana.flows.annexes.devices.episodes import OptimisticPlanning
-from bandana.flows.annexes.devices.linear_maps import OtherNoise, read_map
+from bandana.flows.annexes.devices.linear_maps import read_map
 from bandana.flows.annexes.devices.regressions import OptimisticRegression, lowest_of_the_largest
 from bandana.flows.cells import replays as cells
 from bandana.flows.cli import app
 from bandana.flows.commands import options
 from bandana.flows.commands.options import USER_MISTAKE
 from bandana.flows.keys.provenance import Making, about_audits
-from bandana.privacy_core import DiscreteGaussian, FactorizedSum, Gaussian, LocalSum, TreeSum
+from bandana.privacy_core import Exact, FactorizedSum, Gaussian, LocalSum, TreeSum
 
 torch = pytest.importorskip("torch")
 
@@ -179,6 +179,19 @@ def test_subclasses_and_other_algorithms_are_replayed_as_they_are(device):
 
     faulty = Faulty(**{field.name: getattr(trial.algorithm, field.name) for field in fields(trial.algorithm)})
     assert device(faulty, _pair(trial, 0), False) is None
+
+    class Leaking(FactorizedSum):
+        """A sum that leaks where no sample of replays shows it."""
+
+    sums, mechanism = trial.algorithm.sums, trial.algorithm.sums.mechanism
+    leaking = replace(trial.algorithm, sums=Leaking(mechanism, sums.n_steps))
+    assert device(leaking, _pair(trial, 0), False) is None
+
+    class Quiet(type(mechanism)):
+        """A mechanism that draws what it likes."""
+
+    quiet = Quiet(**{field.name: getattr(mechanism, field.name) for field in fields(mechanism)})
+    assert device(replace(trial.algorithm, sums=replace(sums, mechanism=quiet)), _pair(trial, 0), False) is None
     other = subjects()["adar-ucb tight"]().trial
     assert device(other.algorithm, _pair(other, 0), False) is None
     other = subjects()["gp-ucb joint tight"]().trial
@@ -214,9 +227,10 @@ def test_the_matrices_of_a_factorization_multiply_to_the_running_sum(n_steps):
     np.testing.assert_allclose(np.linalg.norm(made.holds, axis=0), 1.0, rtol=1e-6)
 
 
-def test_noise_of_another_law_is_left_to_the_algorithm():
-    with pytest.raises(OtherNoise):
-        read_map(TreeSum(DiscreteGaussian(1.0, 1.0, 0.25), 4), (), (1, 2))
+def test_a_twin_without_noise_is_left_to_the_algorithm(device):
+    trial = subjects()["linucb joint tight"]().trial
+    exact = replace(trial.algorithm, sums=LocalSum(Exact()))
+    assert device(exact, _pair(trial, 0), False) is None
 
 
 @pytest.mark.parametrize("label", ["gp-ucb joint tight", "ucb-vi local tight"])
