@@ -84,10 +84,10 @@ class TreeSum(RunningSum[Nodes]):
         step = (memory.n_steps if reps is None else memory.n_steps[reps]) + 1
         if len(step) and step.max() > self.n_steps:
             raise ValueError(f"the tree was built for {self.n_steps} steps, this is step {int(step.max())}; use DoublingSum")
-        level = _lowest_digit(step)
         # Rows of one level are handled together; in lockstep all are.
+        level = _lowest_digit(step[:1] if (step == step[:1]).all() else step)
         groups: list[tuple[int, slice | IntArray, slice | IntArray]] = []
-        for k in np.unique(level).tolist():
+        for k in sorted({*level.tolist()}):
             mine = level == k
             rows = slice(None) if mine.all() else np.flatnonzero(mine)
             groups.append((k, rows, rows if reps is None else reps[rows]))
@@ -118,10 +118,10 @@ class TreeSum(RunningSum[Nodes]):
 
     @staticmethod
     def _before(memory: Nodes, step: IntArray, owners: slice | IntArray) -> FloatArray:
-        """(n_rows, ...) what was answered after `step` (n_rows,) steps; zeros after none."""
+        """(n_rows, ...) what was answered after `step` (n_rows,) steps; after none zeros, or one for all rows."""
+        if len(step) and (step == step[0]).all():
+            return np.asarray(memory.answer[_lowest_digit(step[:1])[0]][owners] if step[0] else 0.0)
         level = np.where(step > 0, _lowest_digit(np.maximum(step, 1)), 0)
-        if isinstance(owners, slice) and len(level) and (level == level[0]).all() and (step > 0).all():
-            return np.asarray(memory.answer[level[0]])
         answer = memory.answer[level, np.arange(len(level)) if isinstance(owners, slice) else owners]
         return np.where((step > 0).reshape(-1, *[1] * (answer.ndim - 1)), answer, 0.0)
 

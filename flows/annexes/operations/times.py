@@ -106,6 +106,7 @@ def explain_time(
         table = Table("part", Column("seconds", justify="right"), Column("share", justify="right"))
         for part, seconds in facts["seconds"].items():
             table.add_row(part, f"{seconds:.1f}", f"{seconds / (whole or 1.0):.0%}")
+        echo(f"{', '.join(facts['steps'] or ['unknown steps'])}: {whole:.1f} s to {events[-1]['time']}")
         console(80).print(table)
         echo(f"{facts['percent_beside']:.1f} % beside playing and auditing", *(f"note: {each}" for each in facts["notes"]))
 

@@ -63,6 +63,7 @@ def test_a_whole_command_is_explained_from_its_beginning_to_its_end(explain):
         ["before the first block", "5.0", "20%"], ["playing", "7.0", "28%"], ["auditing", "6.0", "24%"],
         ["between", "2.0", "8%"], ["after the last one", "5.0", "20%"],
     ]  # fmt: skip
+    assert shown.splitlines()[0] == f"benchmark, audit: 25.0 s to {DONE['time']}"
     assert shown.splitlines()[-1] == "48.0 % beside playing and auditing"
 
 
@@ -77,6 +78,7 @@ def test_a_journal_without_commands_is_explained_from_its_first_event_to_its_las
     facts, shown = explain(*WORK)
     assert seconds_of(facts) == [1.0, 7.0, 6.0, 2.0, 1.0]
     assert (facts["began"], facts["ended"], facts["steps"]) == (None, None, None)
+    assert shown.startswith("unknown steps: 17.0 s to ")
     assert "note: the journal does not say when the command began and ended" in shown
 
 
