@@ -22,6 +22,7 @@ from bandana.flows.keys import checkout
 
 ROOT = Path(__file__).resolve().parents[1]
 RUNS = 5
+_SHOWN = 3000
 _BANDANA = (sys.executable, "-m", "bandana")
 
 
@@ -56,11 +57,17 @@ def environment() -> dict[str, str]:
 
 
 def run(wait: Wait) -> float:
-    """Seconds of a command in the checkout; what it writes goes to a data folder that is removed."""
+    """Seconds of a command in the checkout; what it writes goes to a data folder that is removed.
+
+    Raises:
+      SystemExit: it failed; the message has the end of what it said.
+    """
     with tempfile.TemporaryDirectory() as data:
         words = [*wait.command, *(["--data", data] if wait.command[:3] == _BANDANA else [])]
         begun = time.perf_counter()
-        subprocess.run(words, check=True, cwd=ROOT, capture_output=True, env=environment())
+        done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, env=environment(), check=False)
+        if done.returncode:
+            raise SystemExit(f"{' '.join(words)} ended with {done.returncode}:\n{(done.stdout + done.stderr)[-_SHOWN:]}")
         return time.perf_counter() - begun
 
 
