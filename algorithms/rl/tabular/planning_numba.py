@@ -12,6 +12,7 @@ import numpy as np
 from numba import njit
 
 _kernel = njit(cache=True, nogil=True, error_model="numpy")
+_LANES = 16
 _TIE = 1e-9
 """That of `bandana.algorithms.ties`: a compiled function that used it from there would outlive a change of it."""
 
@@ -33,27 +34,58 @@ def tally(states, actions, rewards, reward_center, count_weight, out):  # type: 
 
 
 @_kernel
-def _decide(index, cap, preference, policy, values, r, h, s):  # type: ignore[no-untyped-def]
-    """The largest index decides, of those that tie with it the first in preference[r]; the value is moved into [0, cap]."""
-    largest = index.max()
-    values[r, h, s] = min(max(largest, 0.0), cap)
-    for place in range(len(index)):
-        a = preference[r, place]
-        if index[a] >= largest - _TIE * abs(largest):
-            policy[r, h, s] = a
-            break
+def _side_by_side(noisy, r, h, rows):  # type: ignore[no-untyped-def]
+    """Copies the rows of a step of several replicates into (S, A, width, _LANES); past the last one it is repeated."""
+    for lane in range(_LANES):
+        rep = min(r + lane, len(noisy) - 1)
+        for s in range(rows.shape[0]):
+            for a in range(rows.shape[1]):
+                for t in range(rows.shape[2]):
+                    rows[s, a, t, lane] = noisy[rep, h, s, a, t]
 
 
 @_kernel
-def _visits(row, count_weight, count_share, error, scale):  # type: ignore[no-untyped-def]
-    """u, at least the number of visits of a row, and the slack of a mean of numbers in [-1, 1] that is divided by u."""
-    total = row[: len(row) - (2 if count_weight > 0.0 else 1)].sum()
-    visits = (1.0 - count_share) * total + error
-    if count_share > 0.0:
-        visits += count_share * row[-1] / count_weight
-    if visits < 1.0:
-        return 1.0, max(2.0 * error, scale), total
-    return visits, 2.0 * error, total
+def _after(values, r, h, after):  # type: ignore[no-untyped-def]
+    """Copies the values after a step of several replicates into (S, _LANES)."""
+    for lane in range(_LANES):
+        for t in range(len(after)):
+            after[t, lane] = values[min(r + lane, len(values) - 1), h + 1, t]
+
+
+@_kernel
+def _decide(index, cap, preference, policy, values, r, h, s):  # type: ignore[no-untyped-def]
+    """The largest index decides, of those that tie with it the first in preference[r]; the value is moved into [0, cap].
+
+    index: (A, _LANES), those of replicates from r on.
+    """
+    for lane in range(min(_LANES, len(policy) - r)):
+        largest = index[0, lane]
+        for a in range(1, len(index)):
+            largest = max(largest, index[a, lane])
+        values[r + lane, h, s] = min(max(largest, 0.0), cap)
+        for place in range(len(index)):
+            a = preference[r + lane, place]
+            if index[a, lane] >= largest - _TIE * abs(largest):
+                policy[r + lane, h, s] = a
+                break
+
+
+@_kernel
+def _visits(row, count_weight, count_share, error, scale, total, visits, slack):  # type: ignore[no-untyped-def]
+    """u, at least the number of visits of a row, and the slack of a mean of numbers in [-1, 1] that is divided by u.
+
+    row: (width, _LANES), others: (_LANES,), filled in.
+    """
+    total[:] = 0.0
+    for t in range(len(row) - (2 if count_weight > 0.0 else 1)):
+        for lane in range(_LANES):
+            total[lane] += row[t, lane]
+    for lane in range(_LANES):
+        seen = (1.0 - count_share) * total[lane] + error
+        if count_share > 0.0:
+            seen += count_share * row[-1, lane] / count_weight
+        visits[lane] = seen if seen >= 1.0 else 1.0
+        slack[lane] = 2.0 * error if seen >= 1.0 else max(2.0 * error, scale)
 
 
 @_kernel
@@ -66,43 +98,56 @@ def plan(  # type: ignore[no-untyped-def]
     largest values, the last one 0, preference: (n_reps, A), policy: (n_reps, H, S), values: (n_reps, H + 1, S) with zeros in
     the last row.
     """
-    n_reps, length, n_states, n_actions = noisy.shape[:4]
-    index, reach = np.empty(n_actions), max(center, 1.0 - center)
+    n_reps, length, n_states, n_actions, width = noisy.shape
+    rows, after = np.empty((n_states, n_actions, width, _LANES)), np.empty((n_states, _LANES))
+    index, reach = np.empty((n_actions, _LANES)), max(center, 1.0 - center)
+    total, visits, slack, moved = np.empty(_LANES), np.empty(_LANES), np.empty(_LANES), np.empty(_LANES)
     error_count, error_reward, error_total = scale * errors[0], errors[1], errors[2]
-    for r in range(n_reps):
+    for r in range(0, n_reps, _LANES):
         for h in range(length - 1, -1, -1):
-            cap, after = caps[h + 1], values[r, h + 1]
+            _side_by_side(noisy, r, h, rows)
+            _after(values, r, h, after)
+            cap = caps[h + 1]
             middle = 0.5 * cap
             for s in range(n_states):
                 for a in range(n_actions):
-                    row, moved = noisy[r, h, s, a], 0.0
+                    row = rows[s, a]
+                    _visits(row, count_weight, count_share, error_count, scale, total, visits, slack)
+                    moved[:] = 0.0
                     for t in range(n_states):
-                        moved += row[t] * (after[t] - middle)
-                    visits, slack, _ = _visits(row, count_weight, count_share, error_count, scale)
-                    chance = (1.0 + cap) * math.sqrt(0.5 * visits * log)
-                    bonus = (reach + middle) * slack + scale * (error_reward + middle * error_total + chance)
-                    index[a] = center + middle + (row[n_states] + moved + bonus) / visits
+                        for lane in range(_LANES):
+                            moved[lane] += row[t, lane] * (after[t, lane] - middle)
+                    for lane in range(_LANES):
+                        chance = (1.0 + cap) * math.sqrt(0.5 * visits[lane] * log)
+                        bonus = (reach + middle) * slack[lane] + scale * (error_reward + middle * error_total + chance)
+                        index[a, lane] = center + middle + (row[n_states, lane] + moved[lane] + bonus) / visits[lane]
                 _decide(index, caps[h], preference, policy, values, r, h, s)
 
 
 @_kernel
-def _future(row, high, low, span, cap, log, errors, total, scale):  # type: ignore[no-untyped-def]
-    """Bounds on the mean of a function of the next state between `low` and `high`, (S,), in [0, cap], `span` apart."""
-    half = 0.5 * cap
-    above, below = -half * total, -half * total
-    for t in range(len(high)):
-        above += row[t] * (high[t] if row[t] > 0.0 else low[t])
-        below += row[t] * (low[t] if row[t] > 0.0 else high[t])
-    n, spread, largest = max(total, 1.0), 0.0, 0.0
-    middle = min(max(half + 0.5 * (above + below) / n, 0.0), cap)
-    for t in range(len(high)):
-        square = max((high[t] - middle) ** 2, (low[t] - middle) ** 2)
-        spread += row[t] * square
-        largest = max(largest, square)
-    spread = max(spread + largest * errors[2], 0.0)
-    width = math.sqrt(2.0 * spread * log) + 3.0 * cap * log + span * errors[3]
-    width = scale * (width + half * max(1.0 - total, 0.0))
-    return half + (above + width) / n, half + (below - width) / n
+def _future(row, high, low, span, cap, log, errors, total, scale, above, below):  # type: ignore[no-untyped-def]
+    """Bounds on the mean of a function of the next state between `low` and `high`, (S, _LANES), in [0, cap], `span` apart.
+
+    They are added to `above` and `below`, (_LANES,), as are all others but row, (width, _LANES), and numbers.
+    """
+    half, n_states = 0.5 * cap, len(high)
+    for lane in range(_LANES):
+        up, down = -half * total[lane], -half * total[lane]
+        for t in range(n_states):
+            count, top, bottom = row[t, lane], high[t, lane], low[t, lane]
+            up += count * (top if count > 0.0 else bottom)
+            down += count * (bottom if count > 0.0 else top)
+        n, spread, largest = max(total[lane], 1.0), 0.0, 0.0
+        middle = min(max(half + 0.5 * (up + down) / n, 0.0), cap)
+        for t in range(n_states):
+            square = max((high[t, lane] - middle) ** 2, (low[t, lane] - middle) ** 2)
+            spread += row[t, lane] * square
+            largest = max(largest, square)
+        spread = max(spread + largest * errors[2], 0.0)
+        width = math.sqrt(2.0 * spread * log) + 3.0 * cap * log + span[lane] * errors[3]
+        width = scale * (width + half * max(1.0 - total[lane], 0.0))
+        above[lane] += half + (up + width) / n
+        below[lane] += half + (down - width) / n
 
 
 @_kernel
@@ -113,24 +158,32 @@ def plan_bernstein(  # type: ignore[no-untyped-def]
 
     Shapes are those of `plan`, and `lower` is like `values`.
     """
-    n_reps, length, n_states, n_actions = noisy.shape[:4]
-    index, floor, reach = np.empty(n_actions), np.empty(n_actions), max(center, 1.0 - center)
-    for r in range(n_reps):
+    n_reps, length, n_states, n_actions, width = noisy.shape
+    rows = np.empty((n_states, n_actions, width, _LANES))
+    high, low = np.empty((n_states, _LANES)), np.empty((n_states, _LANES))
+    index, floor, reach = np.empty((n_actions, _LANES)), np.empty((n_actions, _LANES)), max(center, 1.0 - center)
+    total, visits, slack, span = np.empty(_LANES), np.empty(_LANES), np.empty(_LANES), np.empty(_LANES)
+    for r in range(0, n_reps, _LANES):
         for h in range(length - 1, -1, -1):
-            cap, high, low = caps[h + 1], values[r, h + 1], lower[r, h + 1]
-            span = high.max() - low.min()
+            _side_by_side(noisy, r, h, rows)
+            _after(values, r, h, high)
+            _after(lower, r, h, low)
+            for lane in range(_LANES):
+                span[lane] = high[:, lane].max() - low[:, lane].min()
+            cap = caps[h + 1]
             for s in range(n_states):
                 for a in range(n_actions):
-                    row = noisy[r, h, s, a]
-                    visits, slack, total = _visits(row, count_weight, count_share, scale * errors[0], scale)
-                    mean = center + row[n_states] / visits
-                    width = (reach * slack + scale * (errors[1] + math.sqrt(0.5 * visits * log))) / visits
-                    index[a], floor[a] = mean + width, mean - width
+                    row = rows[s, a]
+                    _visits(row, count_weight, count_share, scale * errors[0], scale, total, visits, slack)
+                    for lane in range(_LANES):
+                        mean, n = center + row[n_states, lane] / visits[lane], visits[lane]
+                        wide = (reach * slack[lane] + scale * (errors[1] + math.sqrt(0.5 * n * log))) / n
+                        index[a, lane], floor[a, lane] = mean + wide, mean - wide
                     if cap > 0.0:
-                        above, below = _future(row[:n_states], high, low, span, cap, log, errors, total, scale)
-                        index[a], floor[a] = index[a] + above, floor[a] + below
+                        _future(row, high, low, span, cap, log, errors, total, scale, index[a], floor[a])
                 _decide(index, caps[h], preference, policy, values, r, h, s)
-                lower[r, h, s] = min(max(floor.max(), 0.0), caps[h])
+                for lane in range(min(_LANES, n_reps - r)):
+                    lower[r + lane, h, s] = min(max(floor[:, lane].max(), 0.0), caps[h])
 
 
 @_kernel
@@ -144,21 +197,23 @@ def plan_published(noisy, error, log, scale, preference, policy, values):  # typ
     Shapes are those of `plan`.
     """
     n_reps, length, n_states, n_actions = noisy.shape[:4]
-    index, limit = np.empty(n_actions), scale * error
-    for r in range(n_reps):
+    index, limit = np.empty((n_actions, _LANES)), scale * error
+    for r in range(0, n_reps, _LANES):
         for h in range(length - 1, -1, -1):
-            after = values[r, h + 1]
             for s in range(n_states):
-                for a in range(n_actions):
-                    row = noisy[r, h, s, a]
-                    visits = row[n_states + 1]
-                    if visits < 2.0 * limit or visits <= 0.0:
-                        index[a] = 2.0 * length
-                        continue
-                    moved = row[n_states]
-                    for t in range(n_states):
-                        moved += row[t] * after[t]
-                    chance = scale * (length + 1.0) * math.sqrt(2.0 * log / max(visits - limit, 1.0))
-                    part = limit / visits
-                    index[a] = moved / visits + chance + (1.0 + n_states * length) * (3.0 * part + 2.0 * part * part)
+                for lane in range(min(_LANES, n_reps - r)):
+                    after = values[r + lane, h + 1]
+                    for a in range(n_actions):
+                        row = noisy[r + lane, h, s, a]
+                        visits = row[n_states + 1]
+                        if visits < 2.0 * limit or visits <= 0.0:
+                            index[a, lane] = 2.0 * length
+                            continue
+                        moved = row[n_states]
+                        for t in range(n_states):
+                            moved += row[t] * after[t]
+                        chance = scale * (length + 1.0) * math.sqrt(2.0 * log / max(visits - limit, 1.0))
+                        part = limit / visits
+                        extra = (1.0 + n_states * length) * (3.0 * part + 2.0 * part * part)
+                        index[a, lane] = moved / visits + chance + extra
                 _decide(index, float(length), preference, policy, values, r, h, s)
