@@ -40,9 +40,9 @@ def opened(label: str, outcome: Outcome) -> list[str]:
     seen, stated, numbers = outcome.coverage, outcome.claim.stated, outcome.numbers
     main = next((each for each, three in numbers.items() if three.measured > three.claimed), outcome.main)
     views = ", ".join(dict.fromkeys(bound.view for bound in outcome.bounds)) if seen is None else ", ".join(seen.views)
-    more = outcome.coverage_lines
+    more = [] if seen is None else [*seen.lines()]
     if seen is not None and seen.words:
-        read, more = seen.words[0], seen.words[1:]
+        read, *more = seen.words
     else:
         n = min((len(side) for pair in outcome.scores.values() for side in pair), default=4)
         rarest = f"events with probability {4 / n if seen is None else seen.rarest:.2g} or more"

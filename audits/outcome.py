@@ -302,7 +302,7 @@ class Outcome:
       no_number: view of which some scores are NaN, so that no bound was taken; None where all were numbers.
       about: what a reader needs to repeat the audit.
       provenance: how this outcome came to be, in JSON's own types; None where that was not recorded.
-      coverage: what the searches without replays tried; None where that is not known.
+      coverage: what the searches without replays tried; None where a violation was found first.
       at_test_budget: the same algorithm at a budget at which faults show, with planted faults; None: the claimed one does.
     """
 
@@ -453,21 +453,6 @@ class Outcome:
         if self.all_caveats:
             return Verdict.INCONCLUSIVE
         return Verdict.PASS if self.events else Verdict.NOT_REFUTED
-
-    @property
-    def coverage_lines(self) -> tuple[str, ...]:
-        """Coverage of the verdict in words; of actions alone the pairs that were played, where nothing else is known."""
-        if self.coverage is not None:
-            return self.coverage.lines()
-        if self.events is not None or not self.bounds:
-            return ()
-        pairs = len({bound.neighbor for bound in self.bounds})
-        views = ", ".join(dict.fromkeys(bound.view for bound in self.bounds))
-        n_least = min(len(side) for pair in self.scores.values() for side in pair) if self.scores else 4
-        return (
-            f"covered: {pairs} pairs of data sets, those of the bounds below",
-            f"seen in: {views}; rarest event that could be seen: probability {4 / n_least:.2g}",
-        )
 
     @property
     def reasons(self) -> tuple[str, ...]:

@@ -30,6 +30,8 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from bandana.audits.documents.form import json_schema
+from bandana.audits.faults.catalog import CONTROLS
+from bandana.audits.faults.sums import CONTROLS_OF_SUMS
 from bandana.flows.cli import app
 from bandana.flows.commands.lookup import kinds
 from bandana.flows.plan.plan import cells_of
@@ -66,11 +68,12 @@ def hooks(monkeypatch):
     import command_line
     import formulas
     import pages as written
+    import planted_faults
     import python_api
     import report_format
     import spec_fields
 
-    modules = (command_line, formulas, written, python_api, report_format, spec_fields)
+    modules = (command_line, formulas, written, planted_faults, python_api, report_format, spec_fields)
     return {module.__name__: module for module in modules}
 
 
@@ -170,6 +173,16 @@ def test_the_navigation_lists_every_page():
 
 def test_the_menu_has_no_more_pages_than_the_goal(hooks):
     assert len(PUBLISHED) + len(hooks["pages"].WRITERS) + len(hooks["python_api"].navigation()) <= counts.MOST_PAGES
+
+
+def test_the_page_of_planted_faults_lists_what_the_code_plants(hooks):
+    page = hooks["planted_faults"]
+    text = page.markdown()
+    assert all(f"\n## Of {name}\n" in text for name in CONTROLS)
+    assert all(f"| `{fault.name}` | {fault.fault} |" in text for faults in CONTROLS.values() for fault in faults)
+    planted = {(name, fault.name) for faults in (CONTROLS, CONTROLS_OF_SUMS, page.COSTLY) for name in faults
+               for fault in faults[name]}  # fmt: skip
+    assert set(page._PUBLIC.values()) <= planted
 
 
 def test_every_page_of_the_reference_in_the_navigation_is_written(hooks):

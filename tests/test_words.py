@@ -7,9 +7,6 @@ from pathlib import Path
 import pytest
 
 from bandana.audits.bounds.methods import WORDS
-from bandana.audits.faults import page
-from bandana.audits.faults.catalog import CONTROLS
-from bandana.audits.faults.sums import CONTROLS_OF_SUMS
 from bandana.flows.cli import app
 
 ROOT = Path(__file__).parents[1]
@@ -60,15 +57,6 @@ def test_the_readme_s_python_prints_what_it_says(capsys):
     promised = re.search(r"# (.*)\n$", block.group(1))
     assert promised is not None
     assert capsys.readouterr().out.strip() == promised.group(1)
-
-
-def test_the_page_of_planted_faults_lists_what_the_code_plants():
-    text = page.markdown()
-    assert all(f"\n## Of {name}\n" in text for name in CONTROLS)
-    assert all(f"| `{fault.name}` | {fault.fault} |" in text for faults in CONTROLS.values() for fault in faults)
-    planted = {(name, fault.name) for faults in (CONTROLS, CONTROLS_OF_SUMS, page.COSTLY) for name in faults
-               for fault in faults[name]}  # fmt: skip
-    assert set(page._PUBLIC.values()) <= planted
 
 
 PRODUCT = ("flows", "audits", "algorithms", "privacy_core")

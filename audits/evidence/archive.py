@@ -247,6 +247,8 @@ def _outcome(stated: object, arrays: Mapping[str, FloatArray], shared: Descripti
     }
     if unknown := {bound.scores for bound in part["bounds"]} - {*scores}:
         raise ValueError(f"there are no scores named {', '.join(sorted(unknown))}")
+    if events is None and part["coverage"] is None:
+        raise ValueError("a function's evidence must say what its verdict covers: coverage is null")
     parsed = claims.parse(claim.text, source=claim.source, is_published=True)
     return Outcome(
         claim=replace(

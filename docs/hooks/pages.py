@@ -15,12 +15,11 @@ import algorithm_parameters  # noqa: E402
 import architecture_figure  # noqa: E402
 import choice  # noqa: E402
 import command_line  # noqa: E402
+import planted_faults  # noqa: E402
 import python_api  # noqa: E402
 import ready_specs  # noqa: E402
 import report_format  # noqa: E402
 import spec_fields  # noqa: E402
-
-from bandana.audits.faults import page as planted_faults  # noqa: E402
 
 WRITERS = {
     "reference/command-line.md": command_line.markdown,

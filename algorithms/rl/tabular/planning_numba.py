@@ -34,25 +34,6 @@ def tally(states, actions, rewards, reward_center, count_weight, out):  # type: 
 
 
 @_kernel
-def _side_by_side(noisy, r, h, rows):  # type: ignore[no-untyped-def]
-    """Copies the rows of a step of several replicates into (S, A, width, _LANES); past the last one it is repeated."""
-    for lane in range(_LANES):
-        rep = min(r + lane, len(noisy) - 1)
-        for s in range(rows.shape[0]):
-            for a in range(rows.shape[1]):
-                for t in range(rows.shape[2]):
-                    rows[s, a, t, lane] = noisy[rep, h, s, a, t]
-
-
-@_kernel
-def _after(values, r, h, after):  # type: ignore[no-untyped-def]
-    """Copies the values after a step of several replicates into (S, _LANES)."""
-    for lane in range(_LANES):
-        for t in range(len(after)):
-            after[t, lane] = values[min(r + lane, len(values) - 1), h + 1, t]
-
-
-@_kernel
 def _decide(index, cap, preference, policy, values, r, h, s):  # type: ignore[no-untyped-def]
     """The largest index decides, of those that tie with it the first in preference[r]; the value is moved into [0, cap].
 
@@ -99,14 +80,15 @@ def plan(  # type: ignore[no-untyped-def]
     the last row.
     """
     n_reps, length, n_states, n_actions, width = noisy.shape
-    rows, after = np.empty((n_states, n_actions, width, _LANES)), np.empty((n_states, _LANES))
+    rows, after = np.zeros((n_states, n_actions, width, _LANES)), np.zeros((n_states, _LANES))
     index, reach = np.empty((n_actions, _LANES)), max(center, 1.0 - center)
-    total, visits, slack, moved = np.empty(_LANES), np.empty(_LANES), np.empty(_LANES), np.empty(_LANES)
+    total, visits, slack, moved = np.empty((4, _LANES))
     error_count, error_reward, error_total = scale * errors[0], errors[1], errors[2]
     for r in range(0, n_reps, _LANES):
         for h in range(length - 1, -1, -1):
-            _side_by_side(noisy, r, h, rows)
-            _after(values, r, h, after)
+            n = min(_LANES, n_reps - r)
+            rows[..., :n] = noisy[r : r + n, h].transpose(1, 2, 3, 0)
+            after[:, :n] = values[r : r + n, h + 1].T
             cap = caps[h + 1]
             middle = 0.5 * cap
             for s in range(n_states):
@@ -159,16 +141,15 @@ def plan_bernstein(  # type: ignore[no-untyped-def]
     Shapes are those of `plan`, and `lower` is like `values`.
     """
     n_reps, length, n_states, n_actions, width = noisy.shape
-    rows = np.empty((n_states, n_actions, width, _LANES))
-    high, low = np.empty((n_states, _LANES)), np.empty((n_states, _LANES))
-    index, floor, reach = np.empty((n_actions, _LANES)), np.empty((n_actions, _LANES)), max(center, 1.0 - center)
-    total, visits, slack, span = np.empty(_LANES), np.empty(_LANES), np.empty(_LANES), np.empty(_LANES)
+    rows, reach = np.zeros((n_states, n_actions, width, _LANES)), max(center, 1.0 - center)
+    (high, low), (index, floor) = np.zeros((2, n_states, _LANES)), np.empty((2, n_actions, _LANES))
+    total, visits, slack, span = np.zeros((4, _LANES))
     for r in range(0, n_reps, _LANES):
         for h in range(length - 1, -1, -1):
-            _side_by_side(noisy, r, h, rows)
-            _after(values, r, h, high)
-            _after(lower, r, h, low)
-            for lane in range(_LANES):
+            n = min(_LANES, n_reps - r)
+            rows[..., :n] = noisy[r : r + n, h].transpose(1, 2, 3, 0)
+            high[:, :n], low[:, :n] = values[r : r + n, h + 1].T, lower[r : r + n, h + 1].T
+            for lane in range(n):
                 span[lane] = high[:, lane].max() - low[:, lane].min()
             cap = caps[h + 1]
             for s in range(n_states):
@@ -176,13 +157,13 @@ def plan_bernstein(  # type: ignore[no-untyped-def]
                     row = rows[s, a]
                     _visits(row, count_weight, count_share, scale * errors[0], scale, total, visits, slack)
                     for lane in range(_LANES):
-                        mean, n = center + row[n_states, lane] / visits[lane], visits[lane]
-                        wide = (reach * slack[lane] + scale * (errors[1] + math.sqrt(0.5 * n * log))) / n
+                        mean, root = center + row[n_states, lane] / visits[lane], math.sqrt(0.5 * visits[lane] * log)
+                        wide = (reach * slack[lane] + scale * (errors[1] + root)) / visits[lane]
                         index[a, lane], floor[a, lane] = mean + wide, mean - wide
                     if cap > 0.0:
                         _future(row, high, low, span, cap, log, errors, total, scale, index[a], floor[a])
                 _decide(index, caps[h], preference, policy, values, r, h, s)
-                for lane in range(min(_LANES, n_reps - r)):
+                for lane in range(n):
                     lower[r + lane, h, s] = min(max(floor[:, lane].max(), 0.0), caps[h])
 
 

@@ -104,7 +104,7 @@ def names_of(cells):
 
 def test_an_edit_in_audits_recomputes_no_block(cells, edited):
     for path in (
-        "audits/faults/page.py",
+        "audits/faults/places.py",
         "audits/audit.py",
         "audits/testbeds/catalog.py",
         "algorithms/environments/worst_mdps.py",

@@ -118,7 +118,7 @@ def test_an_audit_of_a_function_says_that_its_rewards_seed_its_noise():
 def test_an_audit_says_that_it_compared_seeds():
     outcome = audited(HONEST["a stream"], replays=1000, rounds=20)
     assert not any("its noise depends" in reason for reason in outcome.reasons)
-    assert "actions, seeds of generators" in outcome.coverage_lines[1]
+    assert "actions, seeds of generators" in outcome.coverage.lines()[1]
 
 
 @pytest.mark.nightly

@@ -1,4 +1,4 @@
-"""The page of planted faults, written while the documentation is built; `python -m bandana.audits.faults.page` prints it."""
+"""The page of planted faults, read from the catalog of faults itself."""
 
 from __future__ import annotations
 
@@ -16,10 +16,9 @@ from bandana.audits.outcome import SAMPLING
 _HEAD = """# Planted faults
 
 Each audit plants these in the algorithm that it audits, at a budget of about mu = 1, and must catch them with the
-same effort; else its verdict is INCONCLUSIVE. `python -m bandana.audits.faults.page` prints this page.
-*Caught by* names the searches that must see the fault: sampling (replays), deterministic (a search for a
-counterexample), noise (the noise audit). *Factor* is the true privacy loss over the claimed one, where
-it is finite and known; *replays* are those on each side with which sampling sees it.
+same effort; else its verdict is INCONCLUSIVE. *Caught by* names the searches that must see the fault: sampling
+(replays), deterministic (a search for a counterexample), noise (the noise audit). *Factor* is the true privacy loss
+over the claimed one, where it is finite and known; *replays* are those on each side with which sampling sees it.
 """
 
 COSTLY: dict[str, tuple[Control, ...]] = {**UTILITY_FAULTS, "lsvi-ucb joint": LSVI_UTILITY}
@@ -63,7 +62,3 @@ def _table(controls: Iterable[Control]) -> list[str]:
         needed = f"{control.replays:,}" if SAMPLING in control.caught_by else "-"
         rows.append(f"| `{control.name}` | {control.fault} | {', '.join(control.caught_by)} | {factor} | {needed} |")
     return rows
-
-
-if __name__ == "__main__":
-    print(markdown(), end="")
