@@ -21,7 +21,7 @@ from bandana.audits.searches.request import Finding, Request
 from bandana.privacy_core import PureDP
 
 _POWER_TRIALS = 40
-_PART, _FEWEST_OF_PART = 8, 2048
+_PARTS, _FEWEST_OF_PART = (32, 8), 2048
 _PROMISE, _FEW_REPLAYS = 0x7072_6F6D, 512
 _MOST_COUNTED = 1 << 21
 """Replays a side up to which the number that would be enough is searched."""
@@ -74,8 +74,7 @@ class Sampling:
         scores: Scores = {}
         no_number: View | None = None
         measured, tries = 0.0, _attempts(request)
-        for effort, plan in tries:
-            share = request.failure / len(tries)
+        for effort, plan, share in tries:
             algorithm = request.trial.algorithm
             try:
                 several = measure(algorithm, _pairs(request), effort, plan, failure=share, n_pairs=n_pairs, enough=enough)
@@ -104,19 +103,23 @@ def _level(request: Request) -> float:
     return request.failure * _attempts(request)[0][1][0].share / (len(request.canaries) + 1)
 
 
-def _attempts(request: Request) -> list[tuple[Effort, tuple[PlannedBound, ...]]]:
-    """Measurements in turn: for planted faults a part of the replays, then all, as most are caught with the first.
+def _attempts(request: Request) -> list[tuple[Effort, tuple[PlannedBound, ...], float]]:
+    """Measurements in turn, with their shares of the failure probability, of which the last one has half.
 
-    One that replays need not catch is looked for with the part alone.
+    For planted faults that is parts of the replays, then all, as most are caught with the first. One that replays need not
+    catch is looked for with parts alone.
     """
     effort, plan = request.effort, plan_bounds(request.trial.claim.stated, request.effort.delta, request.events)
     if not request.until_caught:
-        return [(effort, plan)]
+        return [(effort, plan, request.failure)]
     plan = tuple(planned for planned in plan if planned.quantity == plan[0].quantity and planned.view != ONE_RUN)
-    if effort.replays < _PART * _FEWEST_OF_PART:
-        return [(effort, plan)]
-    part, whole = (replace(effort, replays=effort.replays // _PART), plan[:1]), (effort, plan)
-    return [part, whole] if SAMPLING in request.must_catch else [part]
+    parts = [effort.replays // part for part in _PARTS if effort.replays >= part * _FEWEST_OF_PART]
+    tries = [(replace(effort, replays=part), plan[:1]) for part in parts]
+    if SAMPLING in request.must_catch or not parts:
+        tries.append((effort, plan))
+    early, half = len(tries) - 1, request.failure / 2
+    shares = [half / early] * early + [half] if early else [request.failure]
+    return [(*tried, share) for tried, share in zip(tries, shares, strict=True)]
 
 
 def _pairs(request: Request) -> Iterator[Pair]:

@@ -115,6 +115,8 @@ class BatchedExp3(DecidesEachRecord):
 
     def act(self, released: Released, context: FloatArray | None, step: int, coins: FloatArray) -> IntArray:
         """(n_reps,) the batch's arm, or the one that the coin falls on."""
+        if (released.left > 0).all():
+            return released.arm.copy()
         bounds = np.cumsum(self.probabilities(released.loss), axis=1)[:, :-1]
         return np.where(released.left > 0, released.arm, (coins >= bounds).sum(axis=1))
 

@@ -13,6 +13,8 @@ from numba import njit
 
 _kernel = njit(cache=True, nogil=True, error_model="numpy")
 _LANES = 16
+"""Replicates that are planned side by side, so that the processor computes their roots and quotients together. Past the last
+one stand old numbers, which nobody reads."""
 _TIE = 1e-9
 """That of `bandana.algorithms.ties`: a compiled function that used it from there would outlive a change of it."""
 
