@@ -12,7 +12,6 @@ from bandana.algorithms.environments.episodes import Table
 from bandana.algorithms.observers import ActionLog
 from bandana.algorithms.protocol import IntArray
 from bandana.audits.neighbors.neighbor import Changed, Context, Given, Neighbor
-from bandana.privacy_core import Interval
 
 _UNNAMED = Given("")
 
@@ -62,20 +61,6 @@ class Pair:
         Its own actions may differ then too, and no claim hides that.
         """
         return self.record if self.data.moved(self.neighbor)[self.record] else -1
-
-
-def first_alike(pair: Pair, earlier: Sequence[Pair], reward_range: Interval) -> int | None:
-    """Place of the first earlier pair that an algorithm with this range of rewards plays as it plays this one, or None.
-
-    `run` clips rewards before they are seen: where both data sets are the same after that, so is the law of their replays.
-    """
-    sides = [[side.clipped(reward_range) for side in (each.data, each.neighbor)] for each in (*earlier, pair)]
-    for place, other in enumerate(earlier):
-        both = zip(sides[place], sides[-1], strict=True)
-        is_same = all(np.array_equal(a.rewards, b.rewards) and not a.moved(b).any() for a, b in both)
-        if is_same and other.record == pair.record:
-            return place
-    return None
 
 
 def canary_pairs(table: Table, records: Sequence[int], private_records: bool = False) -> tuple[Pair, ...]:

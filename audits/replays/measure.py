@@ -14,7 +14,7 @@ from bandana.algorithms.protocol import Algorithm, FloatArray
 from bandana.audits.bounds import methods
 from bandana.audits.bounds.methods import method_of
 from bandana.audits.claims import Quantity
-from bandana.audits.neighbors.pairs import Pair, first_alike
+from bandana.audits.neighbors.pairs import Pair
 from bandana.audits.outcome import ACTIONS, ONE_RUN, Effort, Scores, StatedBound, View
 from bandana.audits.plan import PlannedBound
 from bandana.audits.replays import attacks, one_run
@@ -81,8 +81,7 @@ def measure(
     The transcript's score is exact and needs no learning: all its replays go into the bound, which holds out the few that it
     designs itself on. What is seen in the actions is learned on one quarter of the replays, the best attack is chosen on
     another, and the bound is taken on the rest. The failure probability is split between all bounds (Bonferroni), over
-    planned bounds by their shares and over pairs evenly. A pair that is played as an earlier one, once its rewards are
-    clipped, has that one's replays and bounds.
+    planned bounds by their shares and over pairs evenly.
 
     Args:
       algorithm: what to audit.
@@ -103,15 +102,7 @@ def measure(
     seeds = np.random.SeedSequence(effort.seed).spawn(2 * n_pairs)
     bounds: list[StatedBound] = []
     scores: dict[str, tuple[FloatArray, FloatArray]] = {}
-    played: list[Pair] = []
     for index, pair in enumerate(pairs):
-        alike = first_alike(pair, played, algorithm.reward_range)
-        played.append(pair)
-        if alike is not None:
-            for bound in [bound for bound in bounds if bound.scores == f"{bound.view}{alike}"]:
-                scores[name := f"{bound.view}{index}"] = scores[bound.scores]
-                bounds.append(replace(bound, neighbor=pair.difference, scores=name))
-            continue
         data, neighbor = replay_both(algorithm, pair, effort.replays, (seeds[2 * index], seeds[2 * index + 1]))
         seen: dict[str, tuple[str, str]] = {}
         for planned in plan:

@@ -12,7 +12,7 @@ from bandana.algorithms.protocol import Algorithm
 from bandana.audits.bounds import power
 from bandana.audits.bounds.methods import bound, method_of
 from bandana.audits.claims import Quantity
-from bandana.audits.neighbors.pairs import Pair, first_alike
+from bandana.audits.neighbors.pairs import Pair
 from bandana.audits.outcome import MU, ONE_RUN, SAMPLING, Effort, Scores, StatedBound, View
 from bandana.audits.plan import PlannedBound, plan_bounds
 from bandana.audits.replays.measure import Measurement, NotANumber, measure, measure_one_run
@@ -129,10 +129,7 @@ def _pairs(request: Request) -> Iterator[Pair]:
     """
     pairs = request.canaries
     if request.until_caught:
-        algorithm, promises = request.trial.algorithm, list[float]()
-        for place, pair in enumerate(pairs):
-            alike = first_alike(pair, pairs[:place], algorithm.reward_range)
-            promises.append(promise(algorithm, pair, request.effort.seed) if alike is None else promises[alike])
+        promises = [promise(request.trial.algorithm, pair, request.effort.seed) for pair in pairs]
         pairs = tuple(pairs[i] for i in sorted(range(len(pairs)), key=lambda i: -promises[i]))
         order = pairs if max(promises) > request.limit else ()
         if SAMPLING not in request.must_catch:

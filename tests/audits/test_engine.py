@@ -10,9 +10,9 @@ from bandana.audits.audit import audit
 from bandana.audits.bounds.methods import method_of
 from bandana.audits.claims import Quantity, parse
 from bandana.audits.evidence import write
-from bandana.audits.faults.releases import RELEASED_AGAIN, NotClipped
+from bandana.audits.faults.releases import RELEASED_AGAIN
 from bandana.audits.faults.sums import CONTROLS_OF_SUMS
-from bandana.audits.neighbors.pairs import canary_pairs, first_alike
+from bandana.audits.neighbors.pairs import canary_pairs
 from bandana.audits.outcome import (
     DETERMINISTIC,
     MU,
@@ -32,15 +32,7 @@ from bandana.audits.searches.noise import examine_noise
 from bandana.audits.searches.request import Finding, Request
 from bandana.audits.searches.sampling import Sampling
 from bandana.audits.subjects import subjects
-from bandana.privacy_core import (
-    ConcentratedEvent,
-    GaussianEvent,
-    Interval,
-    LaplaceEvent,
-    NonPrivateEvent,
-    PureDP,
-    TrustModel,
-)
+from bandana.privacy_core import ConcentratedEvent, GaussianEvent, LaplaceEvent, NonPrivateEvent, PureDP, TrustModel
 
 EFFORT = Effort(replays=4000, confidence=0.95, delta=1e-5, examples=20, seed=7)
 LABELS = list(subjects())
@@ -91,47 +83,6 @@ def test_pairs_are_tried_in_turn_until_it_is_enough():
     assert alone.bounds[0] == every.bounds[0]
     lazily = measure(trial.algorithm, iter(pairs), EFFORT, main, n_pairs=len(pairs), enough=0.5)
     assert lazily.bounds == alone.bounds
-
-
-def _lines_of(found, place):
-    return [(b.view, b.attack, b.quantity, b.level, b.lower) for b in found.bounds if b.scores == f"{b.view}{place}"]
-
-
-def test_a_pair_that_clipping_makes_an_earlier_one_has_its_replays_and_its_bounds():
-    trial, pairs = _pairs()
-    plan = plan_bounds(trial.claim.stated, 1e-5)
-    first, later, outside = range(3)
-    assert [pair.record for pair in pairs] == [0, 2, 2]
-    found = measure(trial.algorithm, pairs, EFFORT, plan)
-    assert _lines_of(found, outside) == _lines_of(found, later) != _lines_of(found, first)
-    assert len(_lines_of(found, outside)) == len(plan)
-    assert {b.neighbor for b in found.bounds if b.scores == f"{b.view}{outside}"} == {pairs[outside].difference}
-    for view in (TRANSCRIPT, ACTIONS):
-        for stated, again in zip(found.scores[f"{view}{outside}"], found.scores[f"{view}{later}"], strict=True):
-            assert np.array_equal(stated, again)
-
-
-def test_what_an_algorithm_does_not_clip_is_a_pair_of_its_own():
-    trial, pairs = _pairs()
-    unclipped = NotClipped(trial.algorithm)
-    assert unclipped.reward_range.high > trial.algorithm.reward_range.high
-    plan = plan_bounds(trial.claim.stated, 1e-5)[:1]
-    _, later, outside = measure(unclipped, pairs, EFFORT, plan).bounds
-    assert outside.lower > later.lower
-
-
-@pytest.mark.parametrize("label", ["adar-ucb tight", "linucb joint tight", "lsvi-ucb joint tight", "ucb-vi joint tight"])
-def test_pairs_are_alike_where_record_rewards_and_covariates_are(label):
-    trial = subjects()[label]().trial
-    span, *pairs = trial.algorithm.reward_range, *canary_pairs(trial.table, trial.probes, trial.private_records)
-    *others, outside = pairs
-    assert [first_alike(pair, pairs[:place], span) for place, pair in enumerate(others)] == [None] * len(others)
-    plain = next(p for p, each in enumerate(others) if each.record == outside.record and each.hidden_record < 0)
-    assert first_alike(outside, others, span) == plain
-    assert first_alike(outside, others, Interval(span.low, span.high + 9 * span.width)) is None
-    assert first_alike(outside, [replace(others[plain], record=outside.record + 1)], span) is None
-    swapped = replace(others[plain], data=others[plain].neighbor, neighbor=others[plain].data)
-    assert first_alike(others[plain], [swapped, others[plain], others[plain]], span) == 1
 
 
 def test_scores_are_rounded_as_evidence_keeps_them():

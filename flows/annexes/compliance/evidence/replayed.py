@@ -21,7 +21,7 @@ from bandana.audits.audit import try_control
 from bandana.audits.coverage import Coverage
 from bandana.audits.evidence.archive import parts
 from bandana.audits.evidence.fields import plain
-from bandana.audits.neighbors.pairs import Pair, first_alike
+from bandana.audits.neighbors.pairs import Pair
 from bandana.audits.outcome import ACTIONS, GUESSED_COINS, ONE_RUN, REPORT, TRANSCRIPT, Outcome, TriedControl
 from bandana.audits.plan import plan_bounds
 from bandana.audits.replays import attacks
@@ -196,12 +196,10 @@ class Replay:
     def _replays(self, unit: Unit) -> Replays:
         """The block, played again."""
         part, request = self._parts[unit.part], self._requests[unit.part]
-        n_pairs, pair, algorithm = len(request.canaries) + 1, self._pair(unit), request.trial.algorithm
-        earlier = [self._pair(replace(unit, pair=place)) for place in range(unit.pair)]
-        alike = first_alike(pair, earlier, algorithm.reward_range)
-        place = unit.pair if alike is None else alike
-        seed = np.random.SeedSequence(part.effort.seed).spawn(2 * n_pairs)[2 * place + unit.side]
-        return replay_block(algorithm, pair, bool(unit.side), part.effort.replays, seed, unit.index)
+        n_pairs = len(request.canaries) + 1
+        seed = np.random.SeedSequence(part.effort.seed).spawn(2 * n_pairs)[2 * unit.pair + unit.side]
+        pair = self._pair(unit)
+        return replay_block(request.trial.algorithm, pair, bool(unit.side), part.effort.replays, seed, unit.index)
 
     def _pair(self, unit: Unit) -> Pair:
         """The unit's pair; one that the algorithm does not have is compared with the least favorable one, and differs."""
