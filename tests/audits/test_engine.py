@@ -155,19 +155,34 @@ def test_the_honest_algorithm_and_each_faulty_one_go_through_the_same_searches(m
     assert all(control.is_caught for control in outcome.controls)
 
 
-def test_replays_look_with_a_part_of_the_effort_for_what_others_must_catch(monkeypatch):
+@pytest.mark.parametrize(
+    ("replays", "caught", "others"),
+    [
+        (16383, [(16383, 1.0)], [(16383, 1.0)]),
+        (16384, [(2048, 0.5), (16384, 0.5)], [(2048, 1.0)]),
+        (65535, [(8191, 0.5), (65535, 0.5)], [(8191, 1.0)]),
+        (65536, [(2048, 0.25), (8192, 0.25), (65536, 0.5)], [(2048, 0.5), (8192, 0.5)]),
+    ],
+)
+def test_replays_look_with_parts_of_the_effort_before_they_look_with_all(monkeypatch, replays, caught, others):
     """Without a bound above the limit, all replays follow where replays must catch it, and nothing where they need not."""
     tried = []
 
-    def measured(algorithm, pairs, effort, plan, **more):
-        tried.append(effort.replays)
+    def measured(algorithm, pairs, effort, plan, *, failure, **more):
+        tried.append((effort.replays, failure / 0.05, len(plan)))
         return Measurement((), {})
 
     monkeypatch.setattr("bandana.audits.searches.sampling.measure", measured)
-    trial, effort = subjects()["block tree"]().trial, replace(EFFORT, replays=16384)
-    for must_catch in ((SAMPLING,), (NOISE,)):
+    trial, effort = subjects()["block tree"]().trial, replace(EFFORT, replays=replays)
+    for must_catch, expected in (((SAMPLING,), caught), ((NOISE,), others)):
+        tried.clear()
         Sampling().examine(Request(trial, effort, 0.05, until_caught=True, must_catch=must_catch))
-    assert tried == [2048, 16384, 2048]
+        assert [each[:2] for each in tried] == [(n, pytest.approx(share)) for n, share in expected]
+        assert sum(share for _, share in expected) == 1, "of the failure probability"
+        assert all(n == replays or bounds == 1 for n, _, bounds in tried), "parts take the main bound alone"
+    tried.clear()
+    Sampling().examine(Request(trial, effort, 0.05))
+    assert [each[:2] for each in tried] == [(replays, 1.0)], "of the honest algorithm all replays"
 
 
 def test_a_fault_of_some_searches_alone_is_named_with_the_others():

@@ -115,6 +115,7 @@ def test_a_forger_who_changes_nothing_is_believed(file):
             change_field("effort", "replays", value=10**400),
             "effort.replays must be a whole number, got a number of very many digits",
         ),
+        (lambda d, a: d.update(events=None, coverage=None), "must say what its verdict covers: coverage is null"),
         (change_field("claim", "theorem", value=None), "claim.theorem must be text, got None"),
         (change_field("caveats", value={}), "caveats must be a list, got {}"),
         (change_field("reasons", value=["all is well"]), "reasons is no field of evidence"),
