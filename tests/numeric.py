@@ -135,7 +135,6 @@ EXCEPTIONS: dict[str, str] = {
     "flows/problems/test_kernel_environments.py": "distances with wide room; functions have tests of their own",
     "privacy_core/test_secure_noise.py": "the noise is made of whole numbers, norms are compared with what those allow",
     "test_processors.py": "it starts the other processor itself",
-    "test_words.py": "it reads words",
 }
 """File -> why none of its tests is repeated."""
 
