@@ -39,7 +39,7 @@ def tally(states, actions, rewards, reward_center, count_weight, out):  # type: 
 def _decide(index, cap, preference, policy, values, r, h, s):  # type: ignore[no-untyped-def]
     """The largest index decides, of those that tie with it the first in preference[r]; the value is moved into [0, cap].
 
-    index: (A, _LANES), those of replicates from r on.
+    index: (A, _LANES), those of replicates from r on; preference, policy, values: as in `plan`.
     """
     for lane in range(min(_LANES, len(policy) - r)):
         largest = index[0, lane]
@@ -57,7 +57,7 @@ def _decide(index, cap, preference, policy, values, r, h, s):  # type: ignore[no
 def _visits(row, count_weight, count_share, error, scale, total, visits, slack):  # type: ignore[no-untyped-def]
     """u, at least the number of visits of a row, and the slack of a mean of numbers in [-1, 1] that is divided by u.
 
-    row: (width, _LANES), others: (_LANES,), filled in.
+    row: (width, _LANES), total, visits, slack: (_LANES,), filled in, the first with sums of counts.
     """
     total[:] = 0.0
     for t in range(len(row) - (2 if count_weight > 0.0 else 1)):
@@ -112,7 +112,7 @@ def plan(  # type: ignore[no-untyped-def]
 def _future(row, high, low, span, cap, log, errors, total, scale, above, below):  # type: ignore[no-untyped-def]
     """Bounds on the mean of a function of the next state between `low` and `high`, (S, _LANES), in [0, cap], `span` apart.
 
-    They are added to `above` and `below`, (_LANES,), as are all others but row, (width, _LANES), and numbers.
+    row: (width, _LANES), total: (_LANES,) sums of counts, above, below: (_LANES,), to which the bounds are added.
     """
     half, n_states = 0.5 * cap, len(high)
     for lane in range(_LANES):
