@@ -53,7 +53,7 @@ def ask(
 
     shared = (resources.workers if resources is not None else None) or n_workers()
     seconds, about = audit_seconds / shared, "about"
-    if may_take_days((plan.cells, steps) for plan, steps in work):
+    if may_take_days(((plan.cells, steps) for plan, steps in work), shared):
         most = max(1, _MOST_MEASURED // len(work))
         for place, (plan, steps) in enumerate(work, start=1):
             seconds += explain(plan, steps, data, shared, most)["seconds"]

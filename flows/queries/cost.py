@@ -47,11 +47,12 @@ _EXAMPLES = 200
 _MANY = 512  # replicates of a trial of replays
 
 
-def may_take_days(work: Iterable[tuple[Sequence[Cell], Sequence[str]]]) -> bool:
+def may_take_days(work: Iterable[tuple[Sequence[Cell], Sequence[str]]], workers: int = 1) -> bool:
     """True if it is worth the seconds to measure how long it takes: a rough count of rounds and replays says so.
 
     Args:
       work: cells, and the steps on them.
+      workers: that share it.
     """
     quick, other, audits = 0, 0, 0.0
     for cells, steps in work:
@@ -61,7 +62,7 @@ def may_take_days(work: Iterable[tuple[Sequence[Cell], Sequence[str]]]) -> bool:
             quick, other = quick + rounds * is_quick, other + rounds * (not is_quick)
         efforts = [cell.audit for cell in cells if cell.is_private] if "audit" in steps else []
         audits += sum(seconds_of_audit(each.replays, each.examples) for each in efforts)
-    return quick > _QUICK or other > _ANY or audits * _SLOWEST > DAY
+    return max(quick / _QUICK, other / _ANY, audits * _SLOWEST / DAY) > workers
 
 
 def block_paces(cells: Sequence[Cell], most: int | None = None) -> dict[str, float]:

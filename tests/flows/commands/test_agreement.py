@@ -1,7 +1,7 @@
 """Every command that starts work asks before more than a day of it, and starts nothing until that is agreed to."""
 
 import socket
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 
 import pytest
 import yaml
@@ -13,6 +13,7 @@ from bandana.flows.commands.agreement import Work
 from bandana.flows.commands.options import USER_MISTAKE
 from bandana.flows.plan.plan import Plan
 from bandana.flows.queries import explain
+from bandana.flows.running.executors import Resources
 from bandana.flows.spec.spec import load_spec
 from bandana.flows.suites import audit_all, suite
 from bandana.flows.texts.mistakes import SpecError
@@ -100,3 +101,13 @@ def test_a_day_is_the_limit_of_all_that_starts_together(hours, is_refused, write
     else:
         agreement.ask("x", work, None, None, is_agreed=False)
     agreement.ask("x", work, None, None, is_agreed=True)
+
+
+@pytest.mark.parametrize(("workers", "is_tried"), [(1, True), (2, True), (3, False)])
+def test_trials_are_made_where_a_day_of_all_workers_may_be_too_short(workers, is_tried, write_spec, monkeypatch):
+    plan = Plan.of(load_spec(write_spec(replications=1, block_size=1, horizon=10**9)))
+    monkeypatch.setattr(explain, "explain", lambda *_: {"seconds": 1e6})
+    work = [Work(plan, ["benchmark"])] * (25 // len(plan.cells))
+    assert 2e10 < len(work) * len(plan.cells) * 1e9 <= 3e10, "of arms 1e10 rounds take a worker less than a day"
+    with pytest.raises(SpecError) if is_tried else nullcontext():
+        agreement.ask("x", work, None, Resources(workers=workers), is_agreed=False)
