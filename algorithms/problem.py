@@ -22,10 +22,6 @@ EPISODIC = (MIXTURE, LINEAR_MDP)
 """Kinds in which a user is an episode."""
 
 
-FROM_USERS = (CONTEXTUAL, KERNEL, POOLED)
-"""Kinds in which users bring the actions."""
-
-
 ARMS = (FINITE, LINEAR)
 """Kinds in which actions are arms, the same for all users: each is played once first."""
 

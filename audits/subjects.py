@@ -23,12 +23,10 @@ from bandana.privacy_core.checks import suggestion
 
 EFFORT = Effort(replays=100_000, confidence=0.9996, delta=1e-5, examples=100, seed=0)
 """The usual effort of each audit: the bounds of up to 125 subjects hold together at 95 %."""
-MORE_REPLAYS = {"lin-priv tight": 1.5}
-"""Label -> the multiple of the usual replays that its planted faults need; all others need the usual ones."""
 ROUNDS = 64
-FULL_TREE = {"lin-priv tight": 31}
-"""Label -> rounds of its bed in place of the usual ones. The more levels a tree of Laplace noise has, the rarer are the
-releases that show the epsilon that they add up to; 31 rounds fill five levels, of which 64 would use the seventh once."""
+OWN_SIZES = {"lin-priv tight": (31, 1.5)}
+"""Label -> rounds of its bed, and the multiple of the usual replays, that its planted faults need; all others need the usual
+ones. Of a tree of 31 rounds all five levels are full, while 64 rounds use their seventh once, and it costs a seventh."""
 _TABLE_SEED = 0
 _LOCAL_BEDS = frozenset({"local", "gram-local"})
 
@@ -95,7 +93,7 @@ def _algorithm(entry: Entry, calibration: str) -> Subject:
     assert entry.promise is not None
     assert entry.probes is not None
     label = f"{entry.label} {calibration}"
-    problem, table = bed_of(entry, FULL_TREE.get(label, ROUNDS), _TABLE_SEED)
+    problem, table = bed_of(entry, OWN_SIZES.get(label, (ROUNDS,))[0], _TABLE_SEED)
     promise, probes = entry.promise, entry.probes(problem.n_actions)
 
     def trial(chosen: Settings) -> Trial:

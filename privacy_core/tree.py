@@ -85,12 +85,13 @@ class TreeSum(RunningSum[Nodes]):
         if len(step) and step.max() > self.n_steps:
             raise ValueError(f"the tree was built for {self.n_steps} steps, this is step {int(step.max())}; use DoublingSum")
         # Rows of one level are handled together; in lockstep all are.
-        level = _lowest_digit(step[:1] if (step == step[:1]).all() else step)
-        groups: list[tuple[int, slice | IntArray, slice | IntArray]] = []
-        for k in sorted({*level.tolist()}):
-            mine = level == k
-            rows = slice(None) if mine.all() else np.flatnonzero(mine)
-            groups.append((k, rows, rows if reps is None else reps[rows]))
+        parts: list[tuple[int, slice | IntArray]]
+        if len(step) and (step == step[0]).all():
+            parts = [(_digit_of(int(step[0])), slice(None))]
+        else:
+            level = _lowest_digit(step)
+            parts = [(k, np.flatnonzero(level == k)) for k in sorted({*level.tolist()})]
+        groups = [(k, rows, rows if reps is None else reps[rows]) for k, rows in parts]
         exact, start = value.copy(), records.start.copy()
         answers = np.empty_like(value)
         estimates = [np.empty(0)] * len(groups)
@@ -120,8 +121,8 @@ class TreeSum(RunningSum[Nodes]):
     def _before(memory: Nodes, step: IntArray, owners: slice | IntArray) -> FloatArray:
         """(n_rows, ...) what was answered after `step` (n_rows,) steps; after none zeros, or one for all rows."""
         if len(step) and (step == step[0]).all():
-            return np.asarray(memory.answer[_lowest_digit(step[:1])[0]][owners] if step[0] else 0.0)
-        level = np.where(step > 0, _lowest_digit(np.maximum(step, 1)), 0)
+            return np.asarray(memory.answer[_digit_of(int(step[0]))][owners] if step[0] else 0.0)
+        level = _lowest_digit(np.maximum(step, 1))
         answer = memory.answer[level, np.arange(len(level)) if isinstance(owners, slice) else owners]
         return np.where((step > 0).reshape(-1, *[1] * (answer.ndim - 1)), answer, 0.0)
 
@@ -152,6 +153,11 @@ def _honaker_variance(level: int) -> float:
     return float(2.0**level / (2.0 ** (level + 1) - 1))
 
 
+def _digit_of(step: int) -> int:
+    """The k where 2^k is the lowest binary digit 1 of a positive step."""
+    return (step & -step).bit_length() - 1
+
+
 def _lowest_digit(step: IntArray) -> IntArray:
-    """(n_rows,) k where 2^k is the lowest binary digit 1 of each positive step."""
+    """(n_rows,) the same of each positive step."""
     return np.asarray(np.frexp((step & -step).astype(float))[1] - 1, dtype=np.int64)

@@ -124,7 +124,8 @@ def _mark(array: NDArray[np.generic], n_reps: int) -> NDArray[np.uint64]:
     is_own = array.ndim > 0 and len(array) == n_reps
     rows = array.reshape(len(array), -1) if is_own else array.reshape(1, -1)
     # A Boolean and a whole number are what they are as floats, and what these leave out.
-    bits = np.concatenate([rows, *objects.remainder(rows)], axis=1).astype(np.float64, order="C").view(np.uint64)
+    rest = objects.remainder(rows)
+    bits = np.array(np.hstack([rows, *rest]) if rest else rows, dtype=np.float64, order="C").view(np.uint64)
     result = np.empty(len(bits), dtype=np.uint64)
     form = np.uint64(_digest_once((array.dtype.str, array.shape[1:] if is_own else array.shape)))
     _mix(bits, _weights(bits.shape[1]), form, result)

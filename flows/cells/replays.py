@@ -145,9 +145,9 @@ def data_of(environment: Environment[EnvironmentFields], n_actions: int) -> str:
 
 def audit_of_subject(subject: Subject, effort: Effort, about: About) -> Outcome:
     """One audit of a subject of the audit of everything, with its controls, and more replays where these need them."""
-    from bandana.audits.subjects import MORE_REPLAYS
+    from bandana.audits.subjects import OWN_SIZES
 
-    effort = replace(effort, replays=round(effort.replays * MORE_REPLAYS.get(subject.label, 1.0)))
+    effort = replace(effort, replays=round(effort.replays * OWN_SIZES.get(subject.label, (0, 1.0))[1]))
     return _audit(audited_subject(subject, effort, about), effort)
 
 
