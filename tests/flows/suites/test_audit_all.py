@@ -64,10 +64,11 @@ def test_the_command_audits_what_is_asked_and_writes_one_report(bandana, data, m
         assert found.tags["verdict"] == "PASS"
 
 
-@pytest.mark.parametrize(("label", "times"), [("lin-priv tight", 1.5), ("block tree", 1.0)])
-def test_a_subject_whose_faults_need_more_replays_gets_them(label, times, monkeypatch):
+@pytest.mark.parametrize(("label", "rounds", "times"), [("lin-priv tight", 31, 1.5), ("dp-ucb tight", 64, 1.0)])
+def test_a_subject_whose_faults_need_other_sizes_gets_them(label, rounds, times, monkeypatch):
     monkeypatch.setattr(replays, "_audit", lambda subject, effort: effort)
     subject = subjects()[label]()
+    assert subject.trial.table.n_users == rounds
     assert replays.audit_of_subject(subject, EFFORT, about_audits) == replace(EFFORT, replays=round(4000 * times))
 
 
