@@ -25,8 +25,7 @@ EFFORT = Effort(replays=100_000, confidence=0.9996, delta=1e-5, examples=100, se
 """The usual effort of each audit: the bounds of up to 125 subjects hold together at 95 %."""
 ROUNDS = 64
 OWN_SIZES = {"lin-priv tight": (31, 1.5)}
-"""Label -> rounds of its bed, and the multiple of the usual replays, that its planted faults need; all others need the usual
-ones. Of a tree of 31 rounds all five levels are full, while 64 rounds use their seventh once, and it costs a seventh."""
+"""Label -> rounds of its bed and multiple of the usual replays, where faults need others: 31 rounds fill a whole tree."""
 _TABLE_SEED = 0
 _LOCAL_BEDS = frozenset({"local", "gram-local"})
 

@@ -85,9 +85,8 @@ class TreeSum(RunningSum[Nodes]):
         if len(step) and step.max() > self.n_steps:
             raise ValueError(f"the tree was built for {self.n_steps} steps, this is step {int(step.max())}; use DoublingSum")
         # Rows of one level are handled together; in lockstep all are.
-        parts: list[tuple[int, slice | IntArray]]
         if len(step) and (step == step[0]).all():
-            parts = [(_digit_of(int(step[0])), slice(None))]
+            parts: list[tuple[int, slice | IntArray]] = [(_digit_of(int(step[0])), slice(None))]
         else:
             level = _lowest_digit(step)
             parts = [(k, np.flatnonzero(level == k)) for k in sorted({*level.tolist()})]

@@ -73,9 +73,8 @@ class Sampling:
         bounds: tuple[StatedBound, ...] = ()
         scores: Scores = {}
         no_number: View | None = None
-        measured, tries = 0.0, _attempts(request)
-        for effort, plan, share in tries:
-            algorithm = request.trial.algorithm
+        algorithm, measured = request.trial.algorithm, 0.0
+        for effort, plan, share in _attempts(request):
             try:
                 several = measure(algorithm, _pairs(request), effort, plan, failure=share, n_pairs=n_pairs, enough=enough)
             except NotANumber as error:

@@ -47,7 +47,7 @@ _EXAMPLES = 200
 _MANY = 512  # replicates of a trial of replays
 
 
-def may_take_days(work: Iterable[tuple[Sequence[Cell], Sequence[str]]], workers: int = 1) -> bool:
+def may_take_days(work: Iterable[tuple[Sequence[Cell], Sequence[str]]], workers: int) -> bool:
     """True if it is worth the seconds to measure how long it takes: a rough count of rounds and replays says so.
 
     Args:
