@@ -2,7 +2,8 @@ r"""Power of an audit: the smallest fault, as a factor of the claim, that its re
 
 An audit that finds nothing is evidence only against faults that it would have found. The yardstick is the mechanism that
 such claims are made for, scored by its exact log-likelihood ratio: a shift of Gaussian noise, or of Laplace noise for pure
-epsilon.
+epsilon. Where a pure epsilon is the sum of many releases' the replays hardly ever show all of it at once: then so many
+equal ones are drawn.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 from scipy.optimize import brentq
@@ -26,6 +27,8 @@ _SIMULATED = 200_000
 _SCOUTS = 12
 _CLOSE = 0.05
 """To this share of the excess the result is the smallest."""
+_CELLS = 2048
+"""Steps between the smallest log-likelihood ratio of a composition and the largest, at least."""
 
 
 @dataclass(frozen=True)
@@ -53,16 +56,29 @@ def _laplace_pair(epsilon: float, n: int, generator: np.random.Generator) -> tup
     return np.clip(2 * data - epsilon, -epsilon, epsilon), np.clip(2 * neighbor - epsilon, -epsilon, epsilon)
 
 
-def _yardstick(quantity: QuantityKind, parameters: Parameters) -> _Yardstick:
-    def same(value: float) -> float:
-        return value
+def _composed_pair(epsilon: float, n: int, generator: np.random.Generator, n_parts: int) -> tuple[FloatArray, FloatArray]:
+    """Log-likelihood ratios of `n_parts` releases of a whole number with two-sided geometric noise, epsilon in all.
 
+    Each has sensitivity m, and noise k with probability proportional to exp(-h |k|), h = epsilon / (m n_parts): Laplace
+    noise on a grid. The ratio is h (2j - m) where k rounds to j in 0 .. m from beyond, and the ratios of the neighbor are
+    those of the data with the other sign.
+    """
+    m = -(-_CELLS // n_parts)
+    steps, h = np.arange(m + 1), epsilon / (m * n_parts)
+    one = np.exp(-h * steps) * np.where((steps == 0) | (steps == m), 1 / (1 - math.exp(-h)), 1.0)
+    size = 1 << (m * n_parts).bit_length()
+    law = np.maximum(np.fft.irfft(np.fft.rfft(one / one.sum(), size) ** n_parts, size)[: m * n_parts + 1], 0.0)
+    data, neighbor = generator.choice(h * (2.0 * np.arange(len(law)) - m * n_parts), (2, n), p=law / law.sum())
+    return data, -neighbor
+
+
+def _yardstick(quantity: QuantityKind, parameters: Parameters, n_parts: int) -> _Yardstick:
     if quantity is QuantityKind.MU:
-        return _Yardstick(_gaussian_pair, same, same)
+        return _Yardstick(_gaussian_pair, float, float)
     if quantity is QuantityKind.EPSILON:
         delta = parameters.get("delta", 0.0)
         if delta == 0:
-            return _Yardstick(_laplace_pair, same, same)
+            return _Yardstick(_laplace_pair if n_parts == 1 else partial(_composed_pair, n_parts=n_parts), float, float)
         return _Yardstick(
             _gaussian_pair,
             lambda mu: gaussian.epsilon_of(mu, delta),
@@ -94,7 +110,8 @@ def smallest_factor_caught(
     n: int,
     share: float = 0.95,
     n_trials: int = 60,
-    reached: float = 1.0,
+    shown: float = math.inf,
+    n_parts: int = 1,
 ) -> float:
     r"""The smallest factor by which the claim must be wrong for a bound to refute it nearly always.
 
@@ -106,8 +123,9 @@ def smallest_factor_caught(
       n: replays on each side, at least 100.
       share: of audits that must refute.
       n_trials: simulated audits, at least 10.
-      reached: which share of the mechanism's mu (its epsilon, if pure) the audited pair shows, in (0, 1]. The mechanism
-        must be that much worse for this pair to show as much.
+      shown: mu (epsilon, where pure epsilon is claimed) that the audited pair shows of the mechanism: of half of what is
+        claimed, the mechanism must be twice as bad for the pair to show as much.
+      n_parts: of how many releases, each of the same pure epsilon, the mechanism is composed; for pure epsilon only.
 
     Returns:
       f >= 1: a mechanism whose quantity is f times the claimed one is refuted with probability about `share`; infinite if
@@ -122,9 +140,52 @@ def smallest_factor_caught(
       main term, and terms that vanish faster, so this overstates it. Others have no such rate and are simulated in full.
     """
     filled = _checked(method, parameters, level, claimed, n, share, n_trials)
-    if not 0 < reached <= 1:
-        raise ValueError(f"reached must lie in (0, 1], got {reached!r}")
-    return _smallest_factor(method, filled, level, claimed, n, share, n_trials, reached)
+    stick = _yardstick(METHODS[method].quantity, parameters, at_least("n_parts", n_parts, 1))
+    start, n_simulated = stick.strength_of(claimed), _simulated(method, n)
+    reached = min(shown / start, 1.0)
+    if not reached > 0:
+        return math.inf
+
+    def certified(strength: float, trials: int) -> float:
+        """The strength that all but 1 - share of the audits certify at least."""
+        return _certified(method, filled, level, strength, n_simulated, trials, n_parts)[math.floor((1 - share) * trials)]
+
+    def factor(excess: float) -> float:
+        strength = (start + excess * math.sqrt(n_simulated / n)) / reached
+        value = stick.quantity_of(strength) / claimed if math.isfinite(strength) else math.inf
+        return value if value <= LARGEST_FACTOR else math.inf
+
+    return max(1.0, factor(_smallest_excess(start, certified, lambda excess: math.isfinite(factor(excess)), n_trials)))
+
+
+def _smallest_excess(
+    start: float, certified: Callable[[float, int], float], is_in_range: Callable[[float], bool], n_trials: int
+) -> float:
+    """The smallest excess over `start` of a strength of which more than `start` is certified; infinite beyond the range.
+
+    What a bound falls short by hardly depends on the strength: each look tells nearly how much is needed. A few audits
+    scout, then all look closer.
+    """
+    excess = start / 2
+    for trials in (_SCOUTS, n_trials):
+        low, high = 0.0, math.inf
+        while math.isinf(high) or high - low > _CLOSE * high:
+            shown = certified(start + excess, trials)
+            needed = (start + excess - shown) * (1 + _CLOSE / 2)
+            if shown > start:
+                high = excess
+                if needed > (1 - _CLOSE) * excess:
+                    break
+                excess = needed if needed > low else (low + high) / 2
+            else:
+                low = excess
+                if not is_in_range(excess) or excess > LARGEST_FACTOR * max(1.0, start):
+                    return math.inf
+                excess = max(needed, 1.3 * excess) if shown > 0 else 2 * excess
+                if excess >= high:
+                    excess = (low + high) / 2
+        excess = high
+    return excess
 
 
 def _checked(
@@ -140,67 +201,17 @@ def _checked(
     return tuple(sorted(filled.items()))
 
 
-@lru_cache(maxsize=1024)
-def _smallest_factor(
-    method: str,
-    parameters: tuple[tuple[str, float], ...],
-    level: float,
-    claimed: float,
-    n: int,
-    share: float,
-    n_trials: int,
-    reached: float,
-) -> float:
-    stick = _yardstick(METHODS[method].quantity, dict(parameters))
-    start = stick.strength_of(claimed)
-    if not math.isfinite(start):
-        return math.inf
-    n_simulated = _simulated(method, n)
-
-    def certified(strength: float, trials: int) -> float:
-        """The strength that all but 1 - share of the audits certify at least."""
-        return _certified(method, parameters, level, strength, n_simulated, trials)[math.floor((1 - share) * trials)]
-
-    def factor(excess: float) -> float:
-        strength = (start + excess * math.sqrt(n_simulated / n)) / reached
-        value = stick.quantity_of(strength) / claimed
-        return value if value <= LARGEST_FACTOR else math.inf
-
-    # What a bound falls short by hardly depends on the strength: each look tells nearly how much is needed. A few audits
-    # scout, then all look closer.
-    excess = start / 2
-    for trials in (_SCOUTS, n_trials):
-        low, high = 0.0, math.inf
-        while math.isinf(high) or high - low > _CLOSE * high:
-            shown = certified(start + excess, trials)
-            needed = (start + excess - shown) * (1 + _CLOSE / 2)
-            if shown > start:
-                high = excess
-                if needed > (1 - _CLOSE) * excess:
-                    break
-                excess = needed if needed > low else (low + high) / 2
-            else:
-                low = excess
-                if math.isinf(factor(excess)) or excess > LARGEST_FACTOR * max(1.0, start):
-                    return math.inf
-                excess = max(needed, 1.3 * excess) if shown > 0 else 2 * excess
-                if excess >= high:
-                    excess = (low + high) / 2
-        excess = high
-    return max(1.0, factor(excess))
-
-
 def _simulated(method: str, n: int) -> int:
     return min(n, _SIMULATED) if METHODS[method].quantity is QuantityKind.MU else n
 
 
 @lru_cache(maxsize=1024)
 def _certified(
-    method: str, parameters: tuple[tuple[str, float], ...], level: float, strength: float, n: int, trials: int
+    method: str, parameters: tuple[tuple[str, float], ...], level: float, strength: float, n: int, trials: int, n_parts: int
 ) -> tuple[float, ...]:
     """The strengths that simulated audits of a mechanism of this strength certify, increasing."""
     given = dict(parameters)
-    stick = _yardstick(METHODS[method].quantity, given)
+    stick = _yardstick(METHODS[method].quantity, given, n_parts)
     scores = (stick.draw(strength, n, np.random.default_rng([trial, n])) for trial in range(trials))
     return tuple(stick.strength_of(lower) for lower in sorted(bound(method, *sides, level, **given) for sides in scores))
 
@@ -235,12 +246,12 @@ def share_caught(
     for name, factor in (("smallest", smallest), *(("factors", factor) for factor in factors)):
         if not 1 <= factor <= LARGEST_FACTOR:
             raise ValueError(f"{name} must lie in [1, {LARGEST_FACTOR:g}], got {factor!r}")
-    stick, n_simulated = _yardstick(METHODS[method].quantity, dict(filled)), _simulated(method, n)
+    stick, n_simulated = _yardstick(METHODS[method].quantity, dict(filled), 1), _simulated(method, n)
     start, reach, stretch = stick.strength_of(claimed), stick.strength_of(smallest * claimed), math.sqrt(n_simulated / n)
-    scouted = _certified(method, filled, level, reach, n_simulated, _SCOUTS)
+    scouted = _certified(method, filled, level, reach, n_simulated, _SCOUTS, 1)
     # To three digits, so that audits of one budget share their simulations.
     near = float(f"{start + reach - scouted[math.floor((1 - share) * _SCOUTS)]:.3g}")
-    lacking = near - np.array(_certified(method, filled, level, near, n_simulated, n_trials))
+    lacking = near - np.array(_certified(method, filled, level, near, n_simulated, n_trials, 1))
     needed = lacking[math.floor((1 - share) * n_trials)]
     shown = min(1.0, (start + needed * stretch) / reach)
     excesses = [(shown * stick.strength_of(factor * claimed) - start) / stretch for factor in factors]

@@ -11,19 +11,15 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.special import expit, ndtri
 
-from bandana.algorithms.coins import Coins
 from bandana.algorithms.environments.data_sets import Change
 from bandana.algorithms.environments.episodes import Table
-from bandana.algorithms.observers import ActionLog
 from bandana.algorithms.protocol import Algorithm
-from bandana.algorithms.run import run
 from bandana.audits.neighbors.candidates import even_rewards
 from bandana.audits.neighbors.neighbor import Context, Others
-from bandana.audits.neighbors.pairs import Pair, actions_differ
-from bandana.audits.neighbors.worst_pair import LossLedger, Tried, WorstPair, visible_mu
-from bandana.privacy_core import LiveLedger, Participation, ReproducibleNoise
+from bandana.audits.neighbors.pairs import Pair
+from bandana.audits.neighbors.worst_pair import Tried, WorstPair, losses_between, visible_mu
+from bandana.privacy_core import Participation
 
 _SEED = 0x7573_6572
 _FEW = 64
@@ -80,23 +76,8 @@ def find(algorithm: Algorithm, table: Table, users: Participation, probes: Seque
         for change in changes
     ]
     seeds = np.random.SeedSequence(seed, spawn_key=(_SEED,)).spawn(len(tried))
-    losses = [(*_losses(algorithm, pair, child), pair) for pair, child in zip(tried, seeds, strict=True)]
-    mu, epsilon, pair = max(losses, key=lambda each: round(each[0], 9) if math.isfinite(each[0]) else math.inf)
-    trace = tuple(Tried(each.description, _FEW, loss) for loss, _, each in losses)
-    return WorstPair(pair, mu, epsilon, len(tried), trace)
-
-
-def _losses(algorithm: Algorithm, pair: Pair, seed: np.random.SeedSequence) -> tuple[float, float]:
-    """The loss of a pair as a mu, and the largest as a pure epsilon."""
-    coins = Coins(seed, _FEW)
-    live = LiveLedger(_FEW, ReproducibleNoise(seed), keeps_transcript=True, n_records=pair.data.n_users)
-    actions, shadow = ActionLog(), ActionLog()
-    run(algorithm, pair.data, live, observers=[actions], coins=coins)
-    scripted = LossLedger(_FEW, live.transcript)
-    run(algorithm, pair.neighbor, scripted, observers=[shadow], coins=coins)
-    scripted.finish()
-    is_lost = (scripted.diverged >= 0) | actions_differ(actions, shadow)
-    pure = 2 * ndtri(expit(scripted.epsilon))
-    mus = np.where(is_lost, np.inf, np.sqrt(scripted.mu_squared + pure**2))
-    epsilons = np.where(is_lost | (scripted.mu_squared > 0), np.inf, scripted.epsilon)
-    return visible_mu(mus), float(epsilons.max())
+    played = [losses_between(algorithm, p.data, p.neighbor, _FEW, key, -1) for p, key in zip(tried, seeds, strict=True)]
+    mus = [visible_mu(losses.mu) for losses in played]
+    worst = max(range(len(tried)), key=lambda i: round(mus[i], 9) if math.isfinite(mus[i]) else math.inf)
+    trace = tuple(Tried(pair.description, _FEW, mu) for pair, mu in zip(tried, mus, strict=True))
+    return WorstPair(tried[worst], mus[worst], *played[worst].pure, len(tried), trace)

@@ -60,11 +60,12 @@ class LossLedger(ScriptedLedger):
     Attributes:
       mu_squared: (n_reps,) sum of squared changes in standard deviations, infinite where an output is impossible.
       epsilon: (n_reps,) sum of what releases of pure DP may lose at most, or what selections lose, in nats.
+      squares: (n_reps,) sum of the squares of what each selection, and each coordinate of Laplace noise, adds to it.
     """
 
     def __init__(self, n_reps: int, transcript: list[Release]) -> None:
         super().__init__(n_reps, transcript)
-        self.mu_squared, self.epsilon = np.zeros(n_reps), np.zeros(n_reps)
+        self.mu_squared, self.epsilon, self.squares = np.zeros((3, n_reps))
 
     def _compare(
         self, call: int, there: slice | IntArray, reps: slice | IntArray, mechanism: Mechanism, value: FloatArray
@@ -84,17 +85,28 @@ class LossLedger(ScriptedLedger):
         peak = np.where(is_lost, np.inf, peak)
         if isinstance(mechanism.event, BoundedEvent):
             self.epsilon[reps] += peak
+            each = peak[:, None] if is_selection(mechanism) else mechanism.whiten(exact - value) / mechanism.scale
+            self.squares[reps] += np.square(each).sum(axis=1)
         else:
             self.mu_squared[reps] += 2 * peak
 
 
 class Losses(NamedTuple):
-    """The analytic privacy loss of each replay; each (n_candidates, n_replays)."""
+    """The analytic privacy loss of each replay; each (..., n_replays)."""
 
     mu: FloatArray
     """The loss as a mu: that of the Gaussian releases, and of the smallest GDP claim that pure releases allow."""
     epsilon: FloatArray
     """The loss as a pure epsilon: infinite where a Gaussian release tells."""
+    squares: FloatArray
+    """Sum of the squares of the parts that add up to epsilon."""
+
+    @property
+    def pure(self) -> tuple[float, int]:
+        """The largest epsilon of one pair's replays, and how many equal parts with that sum have its sum of squares."""
+        worst = int(np.argmax(np.round(self.epsilon, 9)))
+        epsilon, squares = float(self.epsilon[worst]), float(self.squares[worst])
+        return epsilon, math.ceil(epsilon**2 / squares - 1e-6) if math.isfinite(epsilon) and squares else 1
 
 
 def losses(
@@ -125,27 +137,35 @@ def losses(
     size = max(n_replays, _CELLS // (table.n_users * (table.rewards[0].size // table.n_actions)))
     starts = range(0, len(context), size)
     seeds = np.random.SeedSequence(seed, spawn_key=(_SEED, stage)).spawn(len(starts))
-    mus, epsilons = [], []
+    parts = []
     for start, child in zip(starts, seeds, strict=True):
         rows = slice(start, start + size)
         live_side, scripted_side = (
             table.stack(tables, context[rows], record[rows], canaries, side[rows]) for side in (here, there)
         )
-        n_reps = len(context[rows])
-        live = LiveLedger(n_reps, ReproducibleNoise(child), keeps_transcript=True, n_records=table.n_users)
-        actions, shadow = ActionLog(), ActionLog()
-        coins = Coins(child, n_reps)
-        run(algorithm, live_side, live, observers=[actions], coins=coins)
-        scripted = LossLedger(n_reps, live.transcript)
-        run(algorithm, scripted_side, scripted, observers=[shadow], coins=coins)
-        scripted.finish()
         hidden = np.where(is_hidden[rows], record[rows], -1)
-        is_lost = (scripted.diverged >= 0) | actions_differ(actions, shadow, hidden)
-        pure = 2 * ndtri(expit(scripted.epsilon))
-        mus.append(np.where(is_lost, np.inf, np.sqrt(scripted.mu_squared + pure**2)))
-        epsilons.append(np.where(is_lost | (scripted.mu_squared > 0), np.inf, scripted.epsilon))
-    shape = (len(tried), n_replays)
-    return Losses(np.concatenate(mus).reshape(shape), np.concatenate(epsilons).reshape(shape))
+        parts.append(losses_between(algorithm, live_side, scripted_side, len(context[rows]), child, hidden))
+    return Losses(*(np.concatenate(part).reshape(len(tried), n_replays) for part in zip(*parts, strict=True)))
+
+
+def losses_between(
+    algorithm: Algorithm, data: Table, neighbor: Table, n_reps: int, seed: np.random.SeedSequence, hidden: IntArray | int
+) -> Losses:
+    """The losses, (n_reps,), of replays that are recorded on the data and scripted on the neighbor, but for what is hidden.
+
+    `hidden` is the record, of each replay or of all, whose own action is no output; -1 for none.
+    """
+    coins = Coins(seed, n_reps)
+    live = LiveLedger(n_reps, ReproducibleNoise(seed), keeps_transcript=True, n_records=data.n_users)
+    actions, shadow = ActionLog(), ActionLog()
+    run(algorithm, data, live, observers=[actions], coins=coins)
+    scripted = LossLedger(n_reps, live.transcript)
+    run(algorithm, neighbor, scripted, observers=[shadow], coins=coins)
+    scripted.finish()
+    is_lost = (scripted.diverged >= 0) | actions_differ(actions, shadow, hidden)
+    mu = np.where(is_lost, np.inf, np.sqrt(scripted.mu_squared + (2 * ndtri(expit(scripted.epsilon))) ** 2))
+    epsilon = np.where(is_lost | (scripted.mu_squared > 0), np.inf, scripted.epsilon)
+    return Losses(mu, epsilon, scripted.squares)
 
 
 def _canaries(contexts: Tables, tried: Sequence[Candidate]) -> tuple[Table, IntArray]:
@@ -217,6 +237,7 @@ class WorstPair:
       pair: the two data sets.
       mu_analytic: its privacy loss as `visible_mu` has it, from replays that chose nothing.
       epsilon_analytic: the largest pure loss of those replays, infinite where noise that holds the canary is not Laplace.
+      n_parts: of how many equal parts that seems to consist.
       n_tried: how many candidates were looked at.
       trace: all looks, in order.
     """
@@ -224,13 +245,9 @@ class WorstPair:
     pair: Pair
     mu_analytic: float
     epsilon_analytic: float
+    n_parts: int
     n_tried: int
     trace: tuple[Tried, ...]
-
-    @property
-    def reached(self) -> float:
-        """The loss as the algorithm's own claim counts it: epsilon where all noise is Laplace, else mu."""
-        return self.epsilon_analytic if math.isfinite(self.epsilon_analytic) else self.mu_analytic
 
 
 class _Search:
@@ -301,12 +318,10 @@ def find(algorithm: Algorithm, table: Table, probes: Sequence[int], seed: int, p
     moved = [one for one in ranked if one.change.covariates is not None and table.near(one.change)][:1]
     kept += state.look([candidate for candidate in moved if candidate != kept[0][1]], _MORE)
     best = max((_improve(state, start, positions, [plain, *others]) for start in kept), key=lambda each: each[0])[1]
-    final = state.play([best], _MORE)
-    mu = visible_mu(final.mu[0])
+    final = Losses(*(loss[0] for loss in state.play([best], _MORE)))
+    mu = visible_mu(final.mu)
     state.trace.append(Tried(str(best), _MORE, mu))
-    return WorstPair(
-        best.pair(state.contexts[best.context]), mu, float(final.epsilon.max()), len(state.seen), tuple(state.trace)
-    )
+    return WorstPair(best.pair(state.contexts[best.context]), mu, *final.pure, len(state.seen), tuple(state.trace))
 
 
 def _improve(

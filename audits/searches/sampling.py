@@ -11,14 +11,14 @@ import numpy as np
 from bandana.algorithms.protocol import Algorithm
 from bandana.audits.bounds import power
 from bandana.audits.bounds.methods import bound, method_of
-from bandana.audits.claims import Quantity
 from bandana.audits.neighbors.pairs import Pair
-from bandana.audits.outcome import MU, ONE_RUN, SAMPLING, Effort, Scores, StatedBound, View
+from bandana.audits.outcome import ONE_RUN, SAMPLING, Effort, Scores, StatedBound, View
 from bandana.audits.plan import PlannedBound, plan_bounds
 from bandana.audits.replays.measure import Measurement, NotANumber, measure, measure_one_run
 from bandana.audits.replays.replay import replay_both
 from bandana.audits.searches.request import Finding, Request
 from bandana.privacy_core import PureDP
+from bandana.privacy_core.accounting import gaussian
 
 _POWER_TRIALS = 40
 _PARTS, _FEWEST_OF_PART = (32, 8), 2048
@@ -161,20 +161,11 @@ def _reach(request: Request) -> float:
 
 def power_of(request: Request) -> float:
     """The smallest factor in the main quantity that is caught on the least favorable pair; infinite if it shows nothing."""
-    worst, main, claimed = request.least_favorable, request.main, request.claimed
-    reached = _share_reached(worst.mu_analytic, worst.epsilon_analytic, main, claimed)
-    if not reached > 0:
-        return math.inf
+    worst, main, shown = request.least_favorable, request.main, request.least_favorable.mu_analytic
+    if main.name == "epsilon" and (not main.delta or math.isfinite(worst.epsilon_analytic)):
+        shown = gaussian.mu_of(worst.epsilon_analytic, main.delta) if main.delta else worst.epsilon_analytic
     method, parameters = method_of(main, request.effort.seed, is_learned=False)
+    known = _level(request), request.claimed, request.effort.replays
     return power.smallest_factor_caught(
-        method, parameters, _level(request), claimed, request.effort.replays, reached=reached, n_trials=_POWER_TRIALS
+        method, parameters, *known, n_trials=_POWER_TRIALS, shown=shown, n_parts=worst.n_parts
     )
-
-
-def _share_reached(mu: float, epsilon: float, main: Quantity, claimed: float) -> float:
-    """The share of the claim that the least favorable pair reaches, in the strength of noise that the claim is made for."""
-    if main == MU:
-        return min(1.0, mu / claimed)
-    if main.name == "epsilon":
-        return min(1.0, epsilon / claimed)
-    return min(1.0, mu / math.sqrt(2 * claimed / (main.alpha or 1.0)))

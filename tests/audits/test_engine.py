@@ -8,9 +8,10 @@ from whole_evidence import assert_follows_from_its_scores
 
 from bandana.audits.audit import audit
 from bandana.audits.bounds.methods import method_of
+from bandana.audits.bounds.power import smallest_factor_caught
 from bandana.audits.claims import Quantity, parse
 from bandana.audits.evidence import write
-from bandana.audits.faults.releases import RELEASED_AGAIN
+from bandana.audits.faults.releases import RELEASED_AGAIN, planted, through, weakened
 from bandana.audits.faults.sums import CONTROLS_OF_SUMS
 from bandana.audits.neighbors.pairs import canary_pairs
 from bandana.audits.outcome import (
@@ -30,9 +31,17 @@ from bandana.audits.replays.attacks import ACTIONS, REPORT, TRANSCRIPT
 from bandana.audits.replays.measure import Measurement, measure, rounded
 from bandana.audits.searches.noise import examine_noise
 from bandana.audits.searches.request import Finding, Request
-from bandana.audits.searches.sampling import Sampling
+from bandana.audits.searches.sampling import Sampling, power_of
 from bandana.audits.subjects import subjects
-from bandana.privacy_core import ConcentratedEvent, GaussianEvent, LaplaceEvent, NonPrivateEvent, PureDP, TrustModel
+from bandana.privacy_core import (
+    ConcentratedEvent,
+    GaussianDP,
+    GaussianEvent,
+    LaplaceEvent,
+    NonPrivateEvent,
+    PureDP,
+    TrustModel,
+)
 
 EFFORT = Effort(replays=4000, confidence=0.95, delta=1e-5, examples=20, seed=7)
 LABELS = list(subjects())
@@ -59,6 +68,43 @@ def test_looks_share_the_failure_probability_and_none_stands_twice(text):
 def _pairs(label="adar-ucb tight"):
     trial = subjects()[label]().trial
     return trial, canary_pairs(trial.table, trial.probes)
+
+
+def test_power_knows_of_how_many_parts_a_pure_loss_consists():
+    request = Request(subjects()["dp-ucb tight"]().trial, EFFORT, 0.05)
+    share = plan_bounds(request.trial.claim.stated, EFFORT.delta, request.events)[0].share
+    known = *method_of(request.main, 7, is_learned=False), 0.05 * share / (len(request.canaries) + 1), request.claimed, 4000
+    of_one, of_seven = (smallest_factor_caught(*known, n_trials=40, n_parts=n_parts) for n_parts in (1, 7))
+    assert power_of(request) == pytest.approx(of_seven, rel=1e-6)
+    assert of_seven - 1 > 2 * (of_one - 1)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("label", ["dp-ucb tight", "lin-priv tight", "lsvi-ucb joint pure tight"])
+def test_noise_divided_by_the_smallest_factor_is_refuted(label):
+    """In seven of eight audits on the least favorable pair at least, for pure losses that add up from many parts."""
+    subject = subjects()[label]()
+    trial = subject.at_test_budget or subject.trial
+    request = Request(trial, replace(EFFORT, replays=20_000), 0.05)
+    factor = power_of(request)
+    weaker = planted(through(lambda mechanism: weakened(mechanism, 1 / factor)))
+    algorithm, limit = weaker(trial.algorithm), request.claimed
+    plan = plan_bounds(trial.claim.stated, EFFORT.delta, request.events)[:1]
+    seeds = [replace(request.effort, seed=seed) for seed in range(8)]
+    found = [
+        measure(algorithm, [request.least_favorable.pair], effort, plan, failure=0.05, n_pairs=len(request.canaries) + 1)
+        for effort in seeds
+    ]
+    assert sum(one.lower(request.main) > limit for one in found) >= 7
+
+
+@pytest.mark.parametrize(("label", "epsilon", "least", "most"), [
+    ("dp-se printed", 2.0, 2.0 / 0.81, 8.0), ("adar-ucb tight", GaussianDP(2.0).epsilon(1e-5), 2.0, 2.4),
+])  # fmt: skip
+def test_power_of_an_approximate_claim_knows_how_much_of_it_is_shown(label, epsilon, least, most):
+    """Laplace noise of epsilon = 0.807, where 2 is claimed, and Gaussian noise of mu = 1, where mu = 2 is."""
+    claim = parse(f"approx(epsilon={epsilon!r}, delta=1e-5, relation=reward)")
+    assert least < power_of(Request(replace(subjects()[label]().trial, claim=claim), EFFORT, 0.05)) < most
 
 
 def test_bounds_of_all_pairs_and_looks_share_one_failure_probability():

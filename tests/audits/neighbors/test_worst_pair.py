@@ -16,7 +16,8 @@ from bandana.audits.faults.releases import GENERIC
 from bandana.audits.neighbors import worst_pair
 from bandana.audits.neighbors.candidates import Candidate, candidate_pairs, early_probes, even_rewards
 from bandana.audits.neighbors.neighbor import Context, Others
-from bandana.audits.neighbors.worst_pair import find, losses, visible_mu
+from bandana.audits.neighbors.worst_pair import Losses, find, losses, visible_mu
+from bandana.audits.subjects import subjects
 from bandana.audits.testbeds.blocks import UNIT, PhaseTotal, RunningSumBed, trials
 from bandana.privacy_core import Exact, Gaussian, Interval, Laplace, LocalSum, PhaseSum, ReproducibleNoise
 
@@ -203,7 +204,7 @@ def test_adar_ucb_reaches_its_claim(calibration, epsilon):
     worst = find(_adar(calibration, epsilon), _even(1024), (), 0)
     assert worst.mu_analytic == pytest.approx(np.sqrt(epsilon), rel=1e-9)
     assert (worst.pair.record >= 2) or calibration == "tight"
-    assert worst.reached == worst.mu_analytic
+    assert worst.epsilon_analytic == math.inf
 
 
 @pytest.mark.parametrize("trial", TRIALS.values(), ids=TRIALS.keys())
@@ -216,8 +217,25 @@ def test_every_bed_reaches_its_claim(trial):
 def test_pure_losses_are_told_as_such():
     worst = find(RunningSumBed(2, UNIT, LocalSum(Laplace(1.0, 2.0))), _even(24), (), 0)
     assert worst.epsilon_analytic == pytest.approx(0.5)
-    assert worst.reached == worst.epsilon_analytic
+    assert worst.n_parts == 1
     assert worst.mu_analytic == pytest.approx(2 * ndtri(expit(0.5)))
+
+
+@pytest.mark.parametrize(("label", "n_parts"), [("dp-se printed", 1), ("dp-ucb tight", 7), ("lin-priv tight", 14)])
+def test_the_parts_of_a_pure_loss_are_counted(label, n_parts):
+    """DP-UCB's reward is in the seven nodes of a tree of 64 rounds; that of `lin-priv` in five, in unequal coordinates."""
+    trial = subjects()[label]().trial
+    assert find(trial.algorithm, trial.table, trial.probes, 0, trial.private_records).n_parts == n_parts
+
+
+def test_unequal_parts_count_as_the_equal_ones_with_their_squares():
+    def pure(epsilon, squares):
+        return Losses(np.zeros(2), np.array(epsilon), np.array(squares)).pure
+
+    assert pure([0.5, 1.0], [0.25, 10 / 16]) == (1.0, 2)  # 3/4 and 1/4
+    assert pure([1.0, 0.5], [1.0 / 7, 0.25]) == (1.0, 7)
+    assert pure([0.0, 0.0], [0.0, 0.0]) == (0.0, 1)
+    assert pure([1.0, np.inf], [0.25, 0.25]) == (math.inf, 1)
 
 
 @pytest.mark.parametrize(("name", "least"), [
