@@ -201,23 +201,30 @@ def randhie_table(seed: np.random.SeedSequence, n_users: int = 4096) -> ContextT
     Raises:
       ValueError: more rows than there are.
     """
-    from scipy.spatial import cKDTree
-
-    covariates, arm, rewards = randhie()
-    if not 1 <= n_users <= len(rewards):
-        raise ValueError(f"randhie has {len(rewards)} rows; n_users must be 1 to {len(rewards)}, got {n_users}")
-    rows = np.random.Generator(np.random.SFC64(seed)).permutation(len(rewards))[:n_users]
+    covariates, answers = randhie()[0], _randhie_answers()
+    if not 1 <= n_users <= len(answers):
+        raise ValueError(f"randhie has {len(answers)} rows; n_users must be 1 to {len(answers)}, got {n_users}")
+    rows = np.random.Generator(np.random.SFC64(seed)).permutation(len(answers))[:n_users]
     z, n_arms = covariates[rows] / np.sqrt(covariates.shape[1]), len(RANDHIE_ARMS)
-    answers = np.empty((n_users, n_arms))
     features = np.zeros((n_users, n_arms, n_arms + 2 * z.shape[1]))
     for a in range(n_arms):
-        members = np.flatnonzero(arm == a)
-        nearest = cKDTree(covariates[members]).query(covariates[rows])[1]
-        answers[:, a] = np.where(arm[rows] == a, rewards[rows], rewards[members[nearest]])
         features[:, a, a] = 1.0
         features[:, a, n_arms : n_arms + z.shape[1]] = z
         features[:, a, n_arms + z.shape[1] :] = z * np.expm1(_RANDHIE_CODES[a]) / 100
-    return ContextTable(features / np.sqrt(3), answers, Interval(0.0, 1.0), RANDHIE_ARMS)
+    return ContextTable(features / np.sqrt(3), answers[rows], Interval(0.0, 1.0), RANDHIE_ARMS)
+
+
+@cache
+def _randhie_answers() -> FloatArray:
+    """(n, n_arms) what each person of the data set gave under the own plan, and the most similar one under each other plan."""
+    from scipy.spatial import cKDTree
+
+    covariates, arm, rewards = randhie()
+    answers = np.repeat(rewards[:, None], len(RANDHIE_ARMS), axis=1)
+    for a in range(len(RANDHIE_ARMS)):
+        members, others = np.flatnonzero(arm == a), np.flatnonzero(arm != a)
+        answers[others, a] = rewards[members[cKDTree(covariates[members]).query(covariates[others])[1]]]
+    return answers
 
 
 def diabetes_table(seed: np.random.SeedSequence, n_users: int, n_actions: int = 10) -> ContextTable:

@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
-from bandana.algorithms.protocol import Algorithm
+from bandana.algorithms.environments.episodes import Table
+from bandana.algorithms.protocol import Algorithm, IntArray
 from bandana.audits.bounds import power
 from bandana.audits.bounds.methods import bound, method_of
+from bandana.audits.neighbors import worst_pair
 from bandana.audits.neighbors.pairs import Pair
 from bandana.audits.outcome import ONE_RUN, SAMPLING, Effort, Scores, StatedBound, View
 from bandana.audits.plan import PlannedBound, plan_bounds
 from bandana.audits.replays.measure import Measurement, NotANumber, measure, measure_one_run
-from bandana.audits.replays.replay import replay_both
 from bandana.audits.searches.request import Finding, Request
-from bandana.privacy_core import PureDP
+from bandana.privacy_core import Interval, PureDP
 from bandana.privacy_core.accounting import gaussian
+from bandana.privacy_core.accounting.accountant import accounted_mu
 
 _POWER_TRIALS = 40
 _PARTS, _FEWEST_OF_PART = (32, 8), 2048
-_PROMISE, _FEW_REPLAYS = 0x7072_6F6D, 512
+_PROMISE, _FEW_REPLAYS = 0x7072_6F6D, 64
+_ROUNDING = 1e-6
 _MOST_COUNTED = 1 << 21
 """Replays a side up to which the number that would be enough is searched."""
 
@@ -47,18 +51,31 @@ def too_few(claimed: float, level: float, n: int, effort: Effort, planned: Plann
     )
 
 
-def promise(algorithm: Algorithm, pair: Pair, seed: int) -> float:
-    """Mu that a few replays of a pair promise: planted faults are looked for where they show first.
+def promises(algorithm: Algorithm, pairs: Sequence[Pair], seed: int) -> list[float]:
+    """Mu that the releases of each pair give away: planted faults are looked for where they show first.
 
-    The mean log-likelihood ratios of the two sides differ by mu^2 where the loss is Gaussian. The replays have seeds of
-    their own: bounds on others hold whatever order is made of it. -1 where scores are NaN.
+    A few replays of all pairs are played at once, as the search for the least favorable pair plays its candidates. They
+    have seeds of their own: bounds on others hold whatever order is made of it. -1 where a loss is NaN.
     """
+    place = np.repeat(np.arange(len(pairs)), _FEW_REPLAYS)
+    record = np.array([pair.record for pair in pairs])[place]
+    hidden = np.array([pair.hidden_record for pair in pairs])[place]
+    sides = zip(*((pair.data, pair.neighbor) for pair in pairs), strict=True)
+    data, neighbor = (_side_by_side(tables, place, record) for tables in sides)
     root = np.random.SeedSequence(seed, spawn_key=(_PROMISE,))
-    data, neighbor = root.spawn(2)
-    scores = [side.log_ratio for side in replay_both(algorithm, pair, _FEW_REPLAYS, (data, neighbor))]
-    if any(np.isnan(side).any() for side in scores):
-        return -1.0
-    return math.sqrt(max(0.0, float(scores[1].mean() - scores[0].mean())))
+    mus = worst_pair.losses_between(algorithm, data, neighbor, len(place), root, hidden).mu.reshape(len(pairs), -1)
+    return [-1.0 if np.isnan(row).any() else worst_pair.visible_mu(row) for row in mus]
+
+
+def _side_by_side(tables: Sequence[Table], place: IntArray, record: IntArray) -> Any:
+    """A stream in which each replicate plays one of the tables, whose covariates differ in its `record` at most."""
+    first, spans = tables[0], [table.reward_range for table in tables]
+    covariates = [own for table in tables if (own := table.covariates) is not None]
+    rows = first.with_rows(
+        np.concatenate([table.rewards for table in tables]), np.concatenate(covariates) if covariates else None,
+        Interval(min(span.low for span in spans), max(span.high for span in spans)),
+    )  # fmt: skip
+    return first.stack(tables, place, record, rows, place * first.n_users + record)
 
 
 class Sampling:
@@ -74,9 +91,11 @@ class Sampling:
         scores: Scores = {}
         no_number: View | None = None
         algorithm, measured = request.trial.algorithm, 0.0
+        shown = promises(algorithm, request.canaries, request.effort.seed) if request.until_caught else []
         for effort, plan, share in _attempts(request):
             try:
-                several = measure(algorithm, _pairs(request), effort, plan, failure=share, n_pairs=n_pairs, enough=enough)
+                pairs = _pairs(request, shown)
+                several = measure(algorithm, pairs, effort, plan, failure=share, n_pairs=n_pairs, enough=enough)
             except NotANumber as error:
                 bounds, scores, no_number = (), {}, error.view
                 break
@@ -121,16 +140,16 @@ def _attempts(request: Request) -> list[tuple[Effort, tuple[PlannedBound, ...], 
     return [(*tried, share) for tried, share in zip(tries, shares, strict=True)]
 
 
-def _pairs(request: Request) -> Iterator[Pair]:
-    """All pairs; for planted faults first those on which a few replays show most.
+def _pairs(request: Request, shown: Sequence[float]) -> Iterator[Pair]:
+    """All pairs; for planted faults first those on which a few replays have `shown` most.
 
     The order changes no bound, and one above the limit comes sooner. What replays need not catch is sought on the first.
     """
     pairs = request.canaries
     if request.until_caught:
-        promises = [promise(request.trial.algorithm, pair, request.effort.seed) for pair in pairs]
-        pairs = tuple(pairs[i] for i in sorted(range(len(pairs)), key=lambda i: -promises[i]))
-        order = pairs if max(promises) > request.limit else ()
+        pairs = tuple(pairs[i] for i in sorted(range(len(pairs)), key=lambda i: -shown[i]))
+        limit = min(request.trial.claim.gaussian.mu, accounted_mu(request.events))
+        order = pairs if max(shown) > limit * (1 + _ROUNDING) else ()
         if SAMPLING not in request.must_catch:
             yield (order or (request.least_favorable.pair,))[0]
             return

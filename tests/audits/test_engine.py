@@ -1,5 +1,6 @@
 """The engine of all audits: what it looks at, how it splits its confidence, and what each of its searches adds."""
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -29,9 +30,10 @@ from bandana.audits.outcome import (
 from bandana.audits.plan import PlannedBound, plan_bounds
 from bandana.audits.replays.attacks import ACTIONS, REPORT, TRANSCRIPT
 from bandana.audits.replays.measure import Measurement, measure, rounded
+from bandana.audits.replays.replay import replay_both
 from bandana.audits.searches.noise import examine_noise
 from bandana.audits.searches.request import Finding, Request
-from bandana.audits.searches.sampling import Sampling, power_of
+from bandana.audits.searches.sampling import Sampling, power_of, promises
 from bandana.audits.subjects import subjects
 from bandana.privacy_core import (
     ConcentratedEvent,
@@ -105,6 +107,25 @@ def test_power_of_an_approximate_claim_knows_how_much_of_it_is_shown(label, epsi
     """Laplace noise of epsilon = 0.807, where 2 is claimed, and Gaussian noise of mu = 1, where mu = 2 is."""
     claim = parse(f"approx(epsilon={epsilon!r}, delta=1e-5, relation=reward)")
     assert least < power_of(Request(replace(subjects()[label]().trial, claim=claim), EFFORT, 0.05)) < most
+
+
+@pytest.mark.parametrize("label", ["linucb joint tight", "ucb-vi joint tight"])
+def test_what_a_few_replays_promise_of_each_pair_is_what_many_show(label):
+    """With half of the noise: means of Gaussian log ratios on the two sides are mu^2 apart."""
+    trial = subjects()[label]().trial
+    pairs = canary_pairs(trial.table, trial.probes, trial.private_records)
+    algorithm = planted(through(lambda mechanism: weakened(mechanism, 0.5)))(trial.algorithm)
+    for pair, mu in zip(pairs, promises(algorithm, pairs, 0), strict=True):
+        data, neighbor = replay_both(algorithm, pair, 2048, tuple(np.random.SeedSequence(1).spawn(2)))
+        assert mu == pytest.approx(math.sqrt(neighbor.log_ratio.mean() - data.log_ratio.mean()), rel=0.1)
+    assert min(promises(algorithm, pairs, 0)) > 1
+
+
+def test_a_pair_whose_losses_are_no_numbers_promises_least():
+    trial, pairs = _pairs()
+    spoiled = planted(through(lambda mechanism: replace(mechanism, sensitivity_l2=math.nan)))
+    with pytest.raises(ValueError, match="sensitivity_l2"):
+        promises(spoiled(trial.algorithm), pairs, 0)
 
 
 def test_bounds_of_all_pairs_and_looks_share_one_failure_probability():
