@@ -216,7 +216,7 @@ def randhie_table(seed: np.random.SeedSequence, n_users: int = 4096) -> ContextT
 
 @cache
 def _randhie_answers() -> FloatArray:
-    """(n, n_arms) what each person of the data set gave under the own plan, and the most similar one under each other plan."""
+    """(n, n_arms) what each person gave under the own plan, and the most similar person of each other plan."""
     from scipy.spatial import cKDTree
 
     covariates, arm, rewards = randhie()

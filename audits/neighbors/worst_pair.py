@@ -140,15 +140,18 @@ def losses(
     parts = []
     for start, child in zip(starts, seeds, strict=True):
         rows = slice(start, start + size)
-        live_side, scripted_side = (
-            table.stack(tables, context[rows], record[rows], canaries, side[rows]) for side in (here, there)
-        )
+        first, second = (table.stack(tables, context[rows], record[rows], canaries, side[rows]) for side in (here, there))
         hidden = np.where(is_hidden[rows], record[rows], -1)
-        parts.append(losses_between(algorithm, live_side, scripted_side, len(context[rows]), child, hidden))
+        parts.append(_losses_between(algorithm, first, second, len(hidden), child, hidden))
     return Losses(*(np.concatenate(part).reshape(len(tried), n_replays) for part in zip(*parts, strict=True)))
 
 
-def losses_between(
+def losses_of(algorithm: Algorithm, pair: Pair, n_reps: int, seed: np.random.SeedSequence) -> Losses:
+    """The losses of some replays of one pair; each (n_reps,)."""
+    return _losses_between(algorithm, pair.data, pair.neighbor, n_reps, seed, pair.hidden_record)
+
+
+def _losses_between(
     algorithm: Algorithm, data: Table, neighbor: Table, n_reps: int, seed: np.random.SeedSequence, hidden: IntArray | int
 ) -> Losses:
     """The losses, (n_reps,), of replays that are recorded on the data and scripted on the neighbor, but for what is hidden.

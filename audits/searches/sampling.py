@@ -5,12 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
-from bandana.algorithms.environments.episodes import Table
-from bandana.algorithms.protocol import Algorithm, IntArray
+from bandana.algorithms.protocol import Algorithm
 from bandana.audits.bounds import power
 from bandana.audits.bounds.methods import bound, method_of
 from bandana.audits.neighbors import worst_pair
@@ -19,7 +17,7 @@ from bandana.audits.outcome import ONE_RUN, SAMPLING, Effort, Scores, StatedBoun
 from bandana.audits.plan import PlannedBound, plan_bounds
 from bandana.audits.replays.measure import Measurement, NotANumber, measure, measure_one_run
 from bandana.audits.searches.request import Finding, Request
-from bandana.privacy_core import Interval, PureDP
+from bandana.privacy_core import PureDP
 from bandana.privacy_core.accounting import gaussian
 from bandana.privacy_core.accounting.accountant import accounted_mu
 
@@ -52,30 +50,13 @@ def too_few(claimed: float, level: float, n: int, effort: Effort, planned: Plann
 
 
 def promises(algorithm: Algorithm, pairs: Sequence[Pair], seed: int) -> list[float]:
-    """Mu that the releases of each pair give away: planted faults are looked for where they show first.
+    """Mu that the releases of each pair give away in a few replays: planted faults are looked for where they show first.
 
-    A few replays of all pairs are played at once, as the search for the least favorable pair plays its candidates. They
-    have seeds of their own: bounds on others hold whatever order is made of it. -1 where a loss is NaN.
+    The replays have seeds of their own: bounds on others hold whatever order is made of it. -1 where a loss is NaN.
     """
-    place = np.repeat(np.arange(len(pairs)), _FEW_REPLAYS)
-    record = np.array([pair.record for pair in pairs])[place]
-    hidden = np.array([pair.hidden_record for pair in pairs])[place]
-    sides = zip(*((pair.data, pair.neighbor) for pair in pairs), strict=True)
-    data, neighbor = (_side_by_side(tables, place, record) for tables in sides)
-    root = np.random.SeedSequence(seed, spawn_key=(_PROMISE,))
-    mus = worst_pair.losses_between(algorithm, data, neighbor, len(place), root, hidden).mu.reshape(len(pairs), -1)
+    seeds = np.random.SeedSequence(seed, spawn_key=(_PROMISE,)).spawn(len(pairs))
+    mus = [worst_pair.losses_of(algorithm, pair, _FEW_REPLAYS, own).mu for pair, own in zip(pairs, seeds, strict=True)]
     return [-1.0 if np.isnan(row).any() else worst_pair.visible_mu(row) for row in mus]
-
-
-def _side_by_side(tables: Sequence[Table], place: IntArray, record: IntArray) -> Any:
-    """A stream in which each replicate plays one of the tables, whose covariates differ in its `record` at most."""
-    first, spans = tables[0], [table.reward_range for table in tables]
-    covariates = [own for table in tables if (own := table.covariates) is not None]
-    rows = first.with_rows(
-        np.concatenate([table.rewards for table in tables]), np.concatenate(covariates) if covariates else None,
-        Interval(min(span.low for span in spans), max(span.high for span in spans)),
-    )  # fmt: skip
-    return first.stack(tables, place, record, rows, place * first.n_users + record)
 
 
 class Sampling:
@@ -111,9 +92,13 @@ class Sampling:
 
 
 def foreseen(request: Request) -> tuple[str, ...]:
-    """Why the request's replays can say nothing, known before one is played; empty if they are enough."""
-    planned = _attempts(request)[0][1][0]
-    return too_few(_reach(request), _level(request), request.effort.replays, request.effort, planned)
+    """Why the request's replays can say nothing, known before one is played; empty if they are enough.
+
+    At a test budget what is accounted must be in reach of the bounds too: one above that breaks the verdict.
+    """
+    planned, claimed = _attempts(request)[0][1][0], request.claimed
+    reach = min(claimed, request.accounted or claimed) if request.trial.is_test_budget else claimed
+    return too_few(reach, _level(request), request.effort.replays, request.effort, planned)
 
 
 def _level(request: Request) -> float:
@@ -169,13 +154,6 @@ def _in_one_run(request: Request, plan: tuple[PlannedBound, ...], failure: float
         return Measurement((), {})
     claim = stated if isinstance(stated, PureDP) else trial.claim.gaussian
     return measure_one_run(trial.algorithm, trial.table, claim, request.effort, failure * shares[0])
-
-
-def _reach(request: Request) -> float:
-    """Value that must be in reach of the bounds: a bound above what is accounted breaks the verdict too."""
-    if not request.trial.is_test_budget:
-        return request.claimed
-    return min(request.claimed, request.accounted or request.claimed)
 
 
 def power_of(request: Request) -> float:
