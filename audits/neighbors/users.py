@@ -18,7 +18,7 @@ from bandana.algorithms.protocol import Algorithm
 from bandana.audits.neighbors.candidates import even_rewards
 from bandana.audits.neighbors.neighbor import Context, Others
 from bandana.audits.neighbors.pairs import Pair
-from bandana.audits.neighbors.worst_pair import Tried, WorstPair, losses_of, visible_mu
+from bandana.audits.neighbors.worst_pair import WorstPair, losses_of, visible_mu
 from bandana.privacy_core import Participation
 
 _SEED = 0x7573_6572
@@ -79,5 +79,4 @@ def find(algorithm: Algorithm, table: Table, users: Participation, probes: Seque
     played = [losses_of(algorithm, pair, _FEW, child) for pair, child in zip(tried, seeds, strict=True)]
     mus = [visible_mu(losses.mu) for losses in played]
     worst = max(range(len(tried)), key=lambda i: round(mus[i], 9) if math.isfinite(mus[i]) else math.inf)
-    trace = tuple(Tried(pair.description, _FEW, mu) for pair, mu in zip(tried, mus, strict=True))
-    return WorstPair(tried[worst], mus[worst], *played[worst].pure, len(tried), trace)
+    return WorstPair(tried[worst], mus[worst], *played[worst].pure)

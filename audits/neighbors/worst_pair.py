@@ -224,14 +224,6 @@ def visible_mu(mus: FloatArray) -> float:
     return float(max(0.0, seen.max()))
 
 
-class Tried(NamedTuple):
-    """One candidate that was tried, with its analytic loss."""
-
-    description: str
-    n_replays: int
-    mu: float
-
-
 @dataclass(frozen=True)
 class WorstPair:
     """The least private pair that was found.
@@ -241,16 +233,12 @@ class WorstPair:
       mu_analytic: its privacy loss as `visible_mu` has it, from replays that chose nothing.
       epsilon_analytic: the largest pure loss of those replays, infinite where noise that holds the canary is not Laplace.
       n_parts: of how many equal parts that seems to consist.
-      n_tried: how many candidates were looked at.
-      trace: all looks, in order.
     """
 
     pair: Pair
     mu_analytic: float
     epsilon_analytic: float
     n_parts: int
-    n_tried: int
-    trace: tuple[Tried, ...]
 
 
 class _Search:
@@ -258,7 +246,6 @@ class _Search:
 
     def __init__(self, algorithm: Algorithm, contexts: dict[Context, Table], seed: int) -> None:
         self.algorithm, self.contexts, self.seed = algorithm, contexts, seed
-        self.trace: list[Tried] = []
         self.seen: dict[Candidate, float] = {}
         self._stage = 0
 
@@ -275,7 +262,6 @@ class _Search:
             return []
         losses = self.play(tried, n_replays)
         ranked = [(visible_mu(row), candidate) for row, candidate in zip(losses.mu, tried, strict=True)]
-        self.trace += [Tried(str(candidate), n_replays, mu) for mu, candidate in ranked]
         self.seen.update({candidate: mu for mu, candidate in ranked})
         return sorted(ranked, key=lambda item: -round(item[0] / _EQUAL) if math.isfinite(item[0]) else -math.inf)
 
@@ -322,9 +308,7 @@ def find(algorithm: Algorithm, table: Table, probes: Sequence[int], seed: int, p
     kept += state.look([candidate for candidate in moved if candidate != kept[0][1]], _MORE)
     best = max((_improve(state, start, positions, [plain, *others]) for start in kept), key=lambda each: each[0])[1]
     final = Losses(*(loss[0] for loss in state.play([best], _MORE)))
-    mu = visible_mu(final.mu)
-    state.trace.append(Tried(str(best), _MORE, mu))
-    return WorstPair(best.pair(state.contexts[best.context]), mu, *final.pure, len(state.seen), tuple(state.trace))
+    return WorstPair(best.pair(state.contexts[best.context]), visible_mu(final.mu), *final.pure)
 
 
 def _improve(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import fields, is_dataclass, replace
+from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,7 +14,7 @@ from bandana.algorithms.decision import decision
 from bandana.algorithms.entry import Entry, Settings
 from bandana.algorithms.observers import log_grid
 from bandana.algorithms.problem import CONTEXTUAL, FINITE, KERNEL, LINEAR
-from bandana.algorithms.protocol import Algorithm, IntArray
+from bandana.algorithms.protocol import Algorithm, FloatArray, IntArray
 from bandana.algorithms.run import run
 from bandana.flows.texts.json_text import JsonObject
 from bandana.privacy_core import (
@@ -26,7 +28,7 @@ from bandana.privacy_core import (
     ReproducibleNoise,
     SecureNoise,
     account,
-)
+)  # fmt: skip
 from bandana.privacy_core.accounting.accountant import accounted_mu
 
 if TYPE_CHECKING:
@@ -66,22 +68,34 @@ def play(block: Block, reserved: Guarantee | None = None) -> tuple[dict[str, np.
     algorithm, labels = with_coins(cell.entry, cell.settings, block.coin_seed, block.n_reps)
     coins = Coins(block.coin_seed, block.n_reps)
     _, released = run(algorithm, stream, ledger, horizon=horizon, observers=[regret], labels=labels, coins=coins)
-    spent = [accounted_mu(tuple(ledger.worst_record(before=int(t), rep=0).items())) for t in grid]
-    arrays = {"grid": grid, "regret": regret.curve, "mu_spent": np.array(spent)}
+    arrays = {"grid": grid, "regret": regret.curve, "mu_spent": _spent(ledger, grid, None)}
     arrays |= environment.final_policy(algorithm, released, labels, coins)
     if (decided := decision(algorithm, released, labels)) is not None:
         arrays |= {"recommended": decided.arm, "stopped": decided.stopped}
     description: JsonObject = {"noise": ledger.noise.name, **_paid(ledger, None, is_private=cell.entry.is_private)}
     if (users := environment.item.users) is not None:
-        arrays["user_mu_spent"] = np.array(
-            [accounted_mu(tuple(ledger.worst_record(before=int(t), rep=0, users=users).items())) for t in grid]
-        )
+        arrays["user_mu_spent"] = _spent(ledger, grid, users)
         by_user = _paid(ledger, users, is_private=cell.entry.is_private)
         description |= {f"user_{name}": value for name, value in by_user.items()}
     if reserved is not None:
         paid = ledger.composed_record()
         description["events"] = PrivacyCurve.of(paid).to_dict()["records"][0] if paid else []
     return arrays, description
+
+
+def _spent(ledger: LiveLedger, grid: IntArray, users: Participation | None) -> FloatArray:
+    """(n_grid,) mu that the first replicate's worst record, or user, has paid so far: it never falls, and often stays."""
+
+    @cache
+    def at(place: int) -> float:
+        return accounted_mu(tuple(ledger.worst_record(before=int(grid[place]), rep=0, users=users).items()))
+
+    spent, start = np.empty(len(grid)), 0
+    while start < len(grid):
+        stop = bisect_right(range(len(grid)), at(start), lo=start, key=at)
+        spent[start:stop] = at(start)
+        start = stop
+    return spent
 
 
 def _paid(ledger: LiveLedger, users: Participation | None, *, is_private: bool) -> dict[str, float | None]:

@@ -7,12 +7,14 @@ import pytest
 import yaml
 from small_spec import SMALL, SMALL_LINEAR
 
+from bandana.flows.cells import replicates
 from bandana.flows.cells.play import BENCHMARK, benchmark_block, is_played
 from bandana.flows.folder.store import Store
 from bandana.flows.plan.plan import cells_of
 from bandana.flows.results.summaries import benchmark_record, summarize_cell
 from bandana.flows.spec.spec import parse_spec
-from bandana.privacy_core import GaussianDP, PureDP
+from bandana.privacy_core import Gaussian, GaussianDP, LiveLedger, PureDP, ReproducibleNoise, Span
+from bandana.privacy_core.accounting.accountant import accounted_mu
 
 
 def cells(text, *algorithms):
@@ -35,6 +37,23 @@ def test_a_pure_run_is_described_by_its_epsilon(store):
     assert is_played(cell.blocks()[0], store)
     assert not is_played(cell.blocks()[1], store)
     assert store.load(BENCHMARK, cell.blocks()[0].key)[1] == described
+
+
+def test_what_is_spent_is_known_at_each_round_though_few_are_computed(monkeypatch):
+    """The first record pays in eight releases of 128 rounds, at each power of two."""
+    ledger, grid, asked = LiveLedger(1, ReproducibleNoise(np.random.SeedSequence(0))), np.arange(1, 129), []
+    for power in range(8):
+        ledger.release(Gaussian(1.0, 2.0), np.zeros((1, 1)), records=Span(np.array([0]), np.array([1 << power])))
+    whole = [accounted_mu(tuple(ledger.worst_record(before=int(t), rep=0).items())) for t in grid]
+
+    def counted(events):
+        asked.append(events)
+        return accounted_mu(events)
+
+    monkeypatch.setattr(replicates, "accounted_mu", counted)
+    assert replicates._spent(ledger, grid, None).tolist() == whole
+    assert len(set(whole)) == 8
+    assert len(asked) < 64
 
 
 def test_other_runs_have_no_pure_epsilon(store):
