@@ -65,7 +65,7 @@ def _composed_pair(epsilon: float, n: int, generator: np.random.Generator, n_par
     """
     m = -(-_CELLS // n_parts)
     steps, h = np.arange(m + 1), epsilon / (m * n_parts)
-    one = np.exp(-h * steps) * np.where((steps == 0) | (steps == m), 1 / (1 - math.exp(-h)), 1.0)
+    one = np.exp(-h * steps) * np.where((steps == 0) | (steps == m), -1 / math.expm1(-h), 1.0)
     size = 1 << (m * n_parts).bit_length()
     law = np.maximum(np.fft.irfft(np.fft.rfft(one / one.sum(), size) ** n_parts, size)[: m * n_parts + 1], 0.0)
     data, neighbor = generator.choice(h * (2.0 * np.arange(len(law)) - m * n_parts), (2, n), p=law / law.sum())
@@ -140,7 +140,7 @@ def smallest_factor_caught(
       main term, and terms that vanish faster, so this overstates it. Others have no such rate and are simulated in full.
     """
     filled = _checked(method, parameters, level, claimed, n, share, n_trials)
-    stick = _yardstick(METHODS[method].quantity, parameters, at_least("n_parts", n_parts, 1))
+    stick = _yardstick(METHODS[method].quantity, dict(filled), at_least("n_parts", n_parts, 1))
     start, n_simulated = stick.strength_of(claimed), _simulated(method, n)
     reached = min(shown / start, 1.0)
     if not reached > 0:

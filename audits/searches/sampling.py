@@ -163,6 +163,8 @@ def power_of(request: Request) -> float:
         shown = gaussian.mu_of(worst.epsilon_analytic, main.delta) if main.delta else worst.epsilon_analytic
     method, parameters = method_of(main, request.effort.seed, is_learned=False)
     known = _level(request), request.claimed, request.effort.replays
+    if request.claimed == math.inf:
+        return math.inf
     return power.smallest_factor_caught(
         method, parameters, *known, n_trials=_POWER_TRIALS, shown=shown, n_parts=worst.n_parts
     )
