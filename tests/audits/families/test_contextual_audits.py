@@ -219,9 +219,9 @@ def test_a_fault_that_shows_outside_the_range_alone_is_promised_there():
     trial = subject.trial
     inside, outside = canary_pairs(trial.table, trial.probes, trial.private_records)
     faulty = fault.plant(trial.algorithm)
-    assert promises(trial.algorithm, [inside, outside], 1) == pytest.approx([1.0, 1.0])
+    assert promises(trial.algorithm, [inside, outside], 1) == pytest.approx([1.0, 1.0], abs=0.05)
     within, beyond = promises(faulty, [inside, outside], 1)
-    assert within == pytest.approx(1.0)
+    assert within == pytest.approx(1.0, abs=0.05)
     assert beyond > 2
 
 
