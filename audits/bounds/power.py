@@ -57,11 +57,10 @@ def _laplace_pair(epsilon: float, n: int, generator: np.random.Generator) -> tup
 
 
 def _composed_pair(epsilon: float, n: int, generator: np.random.Generator, n_parts: int) -> tuple[FloatArray, FloatArray]:
-    """Log-likelihood ratios of `n_parts` releases of a whole number with two-sided geometric noise, epsilon in all.
+    """Log-likelihood ratios in nats, each (n,), of `n_parts` equal releases with two-sided geometric noise, epsilon in all.
 
-    Each has sensitivity m, and noise k with probability proportional to exp(-h |k|), h = epsilon / (m n_parts): Laplace
-    noise on a grid. The ratio is h (2j - m) where k rounds to j in 0 .. m from beyond, and the ratios of the neighbor are
-    those of the data with the other sign.
+    That is Laplace noise on a grid: a whole number moves by m, and noise k has probability proportional to exp(-h |k|), with
+    h = epsilon / (m n_parts). The ratio of an output j, cut to 0 .. m, is h (2j - m); the neighbor's have the other sign.
     """
     m = -(-_CELLS // n_parts)
     steps, h = np.arange(m + 1), epsilon / (m * n_parts)

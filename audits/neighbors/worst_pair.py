@@ -154,10 +154,7 @@ def losses_of(algorithm: Algorithm, pair: Pair, n_reps: int, seed: np.random.See
 def _losses_between(
     algorithm: Algorithm, data: Table, neighbor: Table, n_reps: int, seed: np.random.SeedSequence, hidden: IntArray | int
 ) -> Losses:
-    """The losses, (n_reps,), of replays that are recorded on the data and scripted on the neighbor, but for what is hidden.
-
-    `hidden` is the record, of each replay or of all, whose own action is no output; -1 for none.
-    """
+    """Losses, (n_reps,), of replays recorded on the data, scripted on the neighbor; actions on `hidden` do not count."""
     coins = Coins(seed, n_reps)
     live = LiveLedger(n_reps, ReproducibleNoise(seed), keeps_transcript=True, n_records=data.n_users)
     actions, shadow = ActionLog(), ActionLog()

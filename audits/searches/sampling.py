@@ -158,13 +158,13 @@ def _in_one_run(request: Request, plan: tuple[PlannedBound, ...], failure: float
 
 def power_of(request: Request) -> float:
     """The smallest factor in the main quantity that is caught on the least favorable pair; infinite if it shows nothing."""
-    worst, main, shown = request.least_favorable, request.main, request.least_favorable.mu_analytic
-    if main.name == "epsilon" and (not main.delta or math.isfinite(worst.epsilon_analytic)):
-        shown = gaussian.mu_of(worst.epsilon_analytic, main.delta) if main.delta else worst.epsilon_analytic
-    method, parameters = method_of(main, request.effort.seed, is_learned=False)
-    known = _level(request), request.claimed, request.effort.replays
+    worst, main, known = request.least_favorable, request.main, (_level(request), request.claimed, request.effort.replays)
     if request.claimed == math.inf:
         return math.inf
+    shown, pure = worst.mu_analytic, worst.epsilon_analytic
+    if main.name == "epsilon" and (not main.delta or math.isfinite(pure)):
+        shown = gaussian.mu_of(pure, main.delta) if main.delta and pure else pure
+    method, parameters = method_of(main, request.effort.seed, is_learned=False)
     return power.smallest_factor_caught(
         method, parameters, *known, n_trials=_POWER_TRIALS, shown=shown, n_parts=worst.n_parts
     )

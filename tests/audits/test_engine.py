@@ -93,11 +93,11 @@ def test_noise_divided_by_the_smallest_factor_is_refuted(label):
     algorithm, limit = weaker(trial.algorithm), request.claimed
     plan = plan_bounds(trial.claim.stated, EFFORT.delta, request.events)[:1]
     seeds = [replace(request.effort, seed=seed) for seed in range(8)]
-    found = [
+    measured = [
         measure(algorithm, [request.least_favorable.pair], effort, plan, failure=0.05, n_pairs=len(request.canaries) + 1)
         for effort in seeds
     ]
-    assert sum(one.lower(request.main) > limit for one in found) >= 7
+    assert sum(one.lower(request.main) > limit for one in measured) >= 7
 
 
 @pytest.mark.parametrize(("label", "epsilon", "least", "most"), [
@@ -107,6 +107,14 @@ def test_power_of_an_approximate_claim_knows_how_much_of_it_is_shown(label, epsi
     """Laplace noise of epsilon = 0.807, where 2 is claimed, and Gaussian noise of mu = 1, where mu = 2 is."""
     claim = parse(f"approx(epsilon={epsilon!r}, delta=1e-5, relation=reward)")
     assert least < power_of(Request(replace(subjects()[label]().trial, claim=claim), EFFORT, 0.05)) < most
+
+
+def test_a_pair_that_shows_nothing_has_no_power_over_an_approximate_claim():
+    claim = parse("approx(epsilon=2, delta=1e-5, relation=reward)")
+    request = Request(replace(subjects()["dp-se printed"]().trial, claim=claim), EFFORT, 0.05)
+    nothing = replace(request.least_favorable, mu_analytic=0.0, epsilon_analytic=0.0)
+    request.__dict__["least_favorable"] = nothing
+    assert power_of(request) == math.inf
 
 
 @pytest.mark.parametrize("label", ["linucb joint tight", "ucb-vi joint tight"])

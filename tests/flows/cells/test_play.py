@@ -41,19 +41,19 @@ def test_a_pure_run_is_described_by_its_epsilon(store):
 
 def test_what_is_spent_is_known_at_each_round_though_few_are_computed(monkeypatch):
     """The first record pays in eight releases of 128 rounds, at each power of two."""
-    ledger, grid, asked = LiveLedger(1, ReproducibleNoise(np.random.SeedSequence(0))), np.arange(1, 129), []
+    ledger, grid, computed = LiveLedger(1, ReproducibleNoise(np.random.SeedSequence(0))), np.arange(1, 129), []
     for power in range(8):
         ledger.release(Gaussian(1.0, 2.0), np.zeros((1, 1)), records=Span(np.array([0]), np.array([1 << power])))
     whole = [accounted_mu(tuple(ledger.worst_record(before=int(t), rep=0).items())) for t in grid]
 
     def counted(events):
-        asked.append(events)
+        computed.append(events)
         return accounted_mu(events)
 
     monkeypatch.setattr(replicates, "accounted_mu", counted)
     assert replicates._spent(ledger, grid, None).tolist() == whole
     assert len(set(whole)) == 8
-    assert len(asked) < 64
+    assert len(computed) < 64
 
 
 def test_other_runs_have_no_pure_epsilon(store):
