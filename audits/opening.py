@@ -47,7 +47,8 @@ def opened(label: str, outcome: Outcome) -> list[str]:
         n = min((len(side) for pair in outcome.scores.values() for side in pair), default=4)
         rarest = f"events with probability {4 / n if seen is None else seen.rarest:.2g} or more"
         reach = f"{seen.reach}; " if seen is not None and seen.reach else ""
-        read = f"{reach}{views or 'nothing'}, in {outcome.effort.replays:,} replays a side; {rarest} could be seen"
+        replays = " to ".join(f"{n:,}" for n in sorted({*outcome.replays} or {outcome.effort.replays}))
+        read = f"{reach}{views or 'nothing'}, in {replays} replays a side; {rarest} could be seen"
     three = (main, numbers[main].claimed, numbers[main].measured) if main in numbers else (main, main.limit(stated), 0.0)
     claim = f"{outcome.claim.statement} ({outcome.claim.relation.value})"
     return [*opening(label, outcome.verdict, stated, claim, three, read), *(f"  {line}" for line in more)]

@@ -96,6 +96,11 @@ class Effort:
         probability("confidence", self.confidence)
         probability("delta", self.delta)
 
+    @property
+    def fewer(self) -> int:
+        """Replays a side of a pair that gives away clearly less than another one."""
+        return min(self.replays, max(self.replays // 8, 2 * MIN_REPLAYS))
+
 
 Events = tuple[tuple[Event, int], ...]
 
@@ -323,6 +328,11 @@ class Outcome:
     provenance: Description | None = None
     coverage: Coverage | None = None
     at_test_budget: Outcome | None = None
+
+    @property
+    def replays(self) -> tuple[int, ...]:
+        """Replays a side of each pair."""
+        return tuple(len(pair[0]) for name, pair in self.scores.items() if name.startswith(TRANSCRIPT))
 
     @property
     def main(self) -> Quantity:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -74,6 +74,7 @@ def measure(
     *,
     failure: float | None = None,
     n_pairs: int | None = None,
+    replays: Sequence[int] | None = None,
     enough: float = math.inf,
 ) -> Measurement:
     """Replays each pair on both sides and bounds the privacy loss from below, in each view.
@@ -90,6 +91,7 @@ def measure(
       plan: bounds to take; the first one decides what is enough.
       failure: probability with which some bound exceeds the truth, at most; 1 - confidence if None.
       n_pairs: how many pairs share the failure probability; those that are given if None.
+      replays: of each side of each pair, where they are not the effort's.
       enough: pairs and bounds are tried in turn until one on the first's quantity exceeds this; bounds stay valid.
 
     Raises:
@@ -103,7 +105,8 @@ def measure(
     bounds: list[StatedBound] = []
     scores: dict[str, tuple[FloatArray, FloatArray]] = {}
     for index, pair in enumerate(pairs):
-        data, neighbor = replay_both(algorithm, pair, effort.replays, (seeds[2 * index], seeds[2 * index + 1]))
+        n_replays = effort.replays if replays is None else replays[index]
+        data, neighbor = replay_both(algorithm, pair, n_replays, (seeds[2 * index], seeds[2 * index + 1]))
         seen: dict[str, tuple[str, str]] = {}
         for planned in plan:
             if planned.view == ONE_RUN:

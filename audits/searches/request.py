@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
 from typing import Protocol
 
+import numpy as np
+
+from bandana.algorithms.protocol import Algorithm
 from bandana.audits.claims import Quantity
 from bandana.audits.contents import Description
 from bandana.audits.coverage import Coverage
@@ -17,6 +21,19 @@ from bandana.audits.outcome import Effort, Scores, StatedBound, View, accounted_
 from bandana.audits.seeds import derive
 from bandana.audits.trial import Trial
 from bandana.privacy_core import Event, GaussianDP
+
+_PROMISE, _FEW_REPLAYS = 0x7072_6F6D, 64
+_NEAR = 0.9
+
+
+def promises(algorithm: Algorithm, pairs: Sequence[Pair], seed: int) -> list[float]:
+    """Mu that the releases of each pair give away in a few replays; -1 where a loss is NaN.
+
+    The replays have seeds of their own: bounds on others hold whatever is made of it.
+    """
+    seeds = np.random.SeedSequence(seed, spawn_key=(_PROMISE,)).spawn(len(pairs))
+    mus = [worst_pair.losses_of(algorithm, pair, _FEW_REPLAYS, own).mu for pair, own in zip(pairs, seeds, strict=True)]
+    return [-1.0 if np.isnan(row).any() else worst_pair.visible_mu(row) for row in mus]
 
 
 @dataclass(frozen=True)
@@ -81,6 +98,21 @@ class Request:
         if trial.users is not None:
             return users.find(trial.algorithm, trial.table, trial.users, trial.probes, self.effort.seed)
         return worst_pair.find(trial.algorithm, trial.table, trial.probes, self.effort.seed, trial.private_records)
+
+    @cached_property
+    def shown(self) -> list[float]:
+        """Mu that the canaries' releases give away, as exact losses have it."""
+        return promises(self.trial.algorithm, self.canaries, self.effort.seed)
+
+    @cached_property
+    def replays(self) -> tuple[int, ...]:
+        """Replays a side of each pair, the least favorable one last; fewer where exact losses are below 0.9 of the most.
+
+        Noise that is too small is so by one factor on all pairs, and seen first where most is given away. What exact losses
+        do not know, such as noise that hangs on the data, fewer replays show too, if less of it.
+        """
+        n, most = self.effort.replays, max(*self.shown, self.least_favorable.mu_analytic)
+        return (*(n if shown >= _NEAR * most else self.effort.fewer for shown in self.shown), n)
 
 
 @dataclass(frozen=True)

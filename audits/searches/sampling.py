@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 
-from bandana.algorithms.protocol import Algorithm
 from bandana.audits.bounds import power
 from bandana.audits.bounds.methods import bound, method_of
-from bandana.audits.neighbors import worst_pair
 from bandana.audits.neighbors.pairs import Pair
 from bandana.audits.outcome import ONE_RUN, SAMPLING, Effort, Scores, StatedBound, View
 from bandana.audits.plan import PlannedBound, plan_bounds
@@ -23,7 +21,6 @@ from bandana.privacy_core.accounting.accountant import accounted_mu
 
 _POWER_TRIALS = 40
 _PARTS, _FEWEST_OF_PART = (32, 8), 2048
-_PROMISE, _FEW_REPLAYS = 0x7072_6F6D, 64
 _ROUNDING = 1e-6
 _MOST_COUNTED = 1 << 21
 """Replays a side up to which the number that would be enough is searched."""
@@ -49,16 +46,6 @@ def too_few(claimed: float, level: float, n: int, effort: Effort, planned: Plann
     )
 
 
-def promises(algorithm: Algorithm, pairs: Sequence[Pair], seed: int) -> list[float]:
-    """Mu that the releases of each pair give away in a few replays: planted faults are looked for where they show first.
-
-    The replays have seeds of their own: bounds on others hold whatever order is made of it. -1 where a loss is NaN.
-    """
-    seeds = np.random.SeedSequence(seed, spawn_key=(_PROMISE,)).spawn(len(pairs))
-    mus = [worst_pair.losses_of(algorithm, pair, _FEW_REPLAYS, own).mu for pair, own in zip(pairs, seeds, strict=True)]
-    return [-1.0 if np.isnan(row).any() else worst_pair.visible_mu(row) for row in mus]
-
-
 class Sampling:
     """Replays of neighbors, and the bounds that they certify."""
 
@@ -71,12 +58,12 @@ class Sampling:
         bounds: tuple[StatedBound, ...] = ()
         scores: Scores = {}
         no_number: View | None = None
-        algorithm, measured = request.trial.algorithm, 0.0
-        shown = promises(algorithm, request.canaries, request.effort.seed) if request.until_caught else []
+        algorithm, measured, replays = request.trial.algorithm, 0.0, None if request.until_caught else request.replays
         for effort, plan, share in _attempts(request):
             try:
-                pairs = _pairs(request, shown)
-                several = measure(algorithm, pairs, effort, plan, failure=share, n_pairs=n_pairs, enough=enough)
+                several = measure(
+                    algorithm, _pairs(request), effort, plan, replays=replays, failure=share, n_pairs=n_pairs, enough=enough
+                )
             except NotANumber as error:
                 bounds, scores, no_number = (), {}, error.view
                 break
@@ -125,16 +112,16 @@ def _attempts(request: Request) -> list[tuple[Effort, tuple[PlannedBound, ...], 
     return [(*tried, share) for tried, share in zip(tries, shares, strict=True)]
 
 
-def _pairs(request: Request, shown: Sequence[float]) -> Iterator[Pair]:
-    """All pairs; for planted faults first those on which a few replays have `shown` most.
+def _pairs(request: Request) -> Iterator[Pair]:
+    """All pairs; for planted faults first those on which exact losses show most.
 
     The order changes no bound, and one above the limit comes sooner. What replays need not catch is sought on the first.
     """
     pairs = request.canaries
     if request.until_caught:
-        pairs = tuple(pairs[i] for i in sorted(range(len(pairs)), key=lambda i: -shown[i]))
+        pairs = tuple(pairs[i] for i in sorted(range(len(pairs)), key=lambda i: -request.shown[i]))
         limit = min(request.trial.claim.gaussian.mu, accounted_mu(request.events))
-        order = pairs if max(shown) > limit * (1 + _ROUNDING) else ()
+        order = pairs if max(request.shown) > limit * (1 + _ROUNDING) else ()
         if SAMPLING not in request.must_catch:
             yield (order or (request.least_favorable.pair,))[0]
             return

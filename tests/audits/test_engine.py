@@ -32,8 +32,8 @@ from bandana.audits.replays.attacks import ACTIONS, REPORT, TRANSCRIPT
 from bandana.audits.replays.measure import Measurement, measure, rounded
 from bandana.audits.replays.replay import replay_both
 from bandana.audits.searches.noise import examine_noise
-from bandana.audits.searches.request import Finding, Request
-from bandana.audits.searches.sampling import Sampling, power_of, promises
+from bandana.audits.searches.request import Finding, Request, promises
+from bandana.audits.searches.sampling import Sampling, power_of
 from bandana.audits.subjects import subjects
 from bandana.privacy_core import (
     ConcentratedEvent,

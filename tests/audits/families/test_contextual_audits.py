@@ -27,7 +27,7 @@ from bandana.audits.replays.replay import replay
 from bandana.audits.searches import noise
 from bandana.audits.searches.counterexample import SENSITIVITY, SEQUENCE
 from bandana.audits.searches.deterministic import examine_pair, search
-from bandana.audits.searches.sampling import promises
+from bandana.audits.searches.request import promises
 from bandana.audits.subjects import subjects
 from bandana.audits.trial import Trial
 from bandana.privacy_core import ApproxDP, GaussianDP, Interval, JointGaussian, Relation, RenyiDP, TrustModel

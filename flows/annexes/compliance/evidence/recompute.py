@@ -128,9 +128,11 @@ def _check_scores(outcome: Outcome) -> list[Line]:
     """One line for each pair of scores that cannot be what the effort says."""
     lines = []
     views = {bound.scores: bound.view for bound in outcome.bounds}
-    replays = outcome.effort.replays
+    few = outcome.effort.fewer
+    short = {str(place) for place, n in enumerate(outcome.replays[:-1]) if n == few}  # if they may, only replaying can tell
     for name, pair in outcome.scores.items():
         view = views.get(name)
+        replays = few if name.removeprefix(view or "") in short else outcome.effort.replays
         expected = replays - replays // 2 if view == ACTIONS else len(pair[0]) if view == ONE_RUN else replays
         if view == OUTPUT:  # most runs teach the score and choose it, and what was given may be fewer than were asked for
             expected = min(len(pair[0]), replays)

@@ -77,9 +77,9 @@ def units_of(outcome: Outcome) -> list[Unit]:
     """All units of an audit of an algorithm with a ledger, in a fixed order."""
     units = []
     for prefix, part in parts(outcome):
-        for pair in range(sum(name.startswith(TRANSCRIPT) for name in part.scores)):
+        for pair, n_replays in enumerate(part.replays):
             for side in (0, 1):
-                units += [Unit(BLOCK_UNIT, prefix, pair, side, i) for i in range(n_blocks(part.effort.replays))]
+                units += [Unit(BLOCK_UNIT, prefix, pair, side, i) for i in range(n_blocks(n_replays))]
         units += [Unit(FAULT_UNIT, prefix, index=i) for i in range(len(part.controls))]
         units.append(Unit(SEARCH_UNIT, prefix))
         if ONE_RUN in part.scores or _plans_one_run(part):
@@ -170,7 +170,7 @@ class Replay:
                 ("claim", f"{claim.statement}; {claim.theorem}; {claim.unit}; {claim.source}",
                  f"{mine.statement}; {mine.theorem}; {mine.unit}; {mine.source}"),
                 ("guarantee", str(claim.stated), str(mine.stated)),
-                ("number of pairs", sum(name.startswith(TRANSCRIPT) for name in part.scores), len(request.canaries) + 1),
+                ("replays of pairs", str(part.replays), str(request.replays)),
                 ("ledger", _events(part.events), _events(request.events)),
                 ("pairs", _pairs(part), _pairs_of(request) if part.bounds else ""),
                 ("attacks", *_attacks(part)),
@@ -199,7 +199,8 @@ class Replay:
         n_pairs = len(request.canaries) + 1
         seed = np.random.SeedSequence(part.effort.seed).spawn(2 * n_pairs)[2 * unit.pair + unit.side]
         pair = self._pair(unit)
-        return replay_block(request.trial.algorithm, pair, bool(unit.side), part.effort.replays, seed, unit.index)
+        n_replays = part.replays[unit.pair]
+        return replay_block(request.trial.algorithm, pair, bool(unit.side), n_replays, seed, unit.index)
 
     def _pair(self, unit: Unit) -> Pair:
         """The unit's pair; one that the algorithm does not have is compared with the least favorable one, and differs."""
@@ -223,7 +224,7 @@ class Replay:
     def _actions(self, prefix: str, pair: int, blocks: Mapping[tuple[int, int], Replays]) -> list[Line]:
         """The scores that were learned from the actions of a pair, of which every block was played again."""
         part, request = self._parts[prefix], self._requests[prefix]
-        n, name = n_blocks(part.effort.replays), f"{ACTIONS}{pair}"
+        n, name = n_blocks(part.replays[pair]), f"{ACTIONS}{pair}"
         if len(blocks) < 2 * n or name not in part.scores:
             return []
         sides = tuple(joined([blocks[side, index] for index in range(n)]) for side in (0, 1))
