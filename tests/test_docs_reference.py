@@ -13,7 +13,7 @@ import bandana.primitives
 import bandana.privacy_core
 import bandana.testing
 from bandana.algorithms.catalog import CATALOG
-from bandana.flows.plan.plan import played_cells
+from bandana.flows.plan.plan import Plan
 from bandana.flows.spec.spec import load_spec
 
 DOCS = ROOT / "docs"
@@ -131,7 +131,7 @@ def test_each_line_of_choice_leads_to_a_description_and_to_a_spec_that_plays_it(
         for name in specs:
             if name not in played:
                 with listed_only():
-                    played[name] = {cell.entry.label for cell in played_cells(load_spec(ROOT / "experiments" / name))}
+                    played[name] = {cell.entry.label for cell in Plan.of(load_spec(ROOT / "experiments" / name)).played}
         assert {label for label, _, _ in entries} <= set().union(*(played[name] for name in specs))
         assert 10 < len(row["use"]) < 200
         assert "](" not in row["use"]

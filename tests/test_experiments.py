@@ -7,7 +7,7 @@ from documentation import ROOT, listed_only
 
 from bandana.algorithms.catalog import CATALOG
 from bandana.flows.plan.cells import Cell
-from bandana.flows.plan.plan import played_cells
+from bandana.flows.plan.plan import Plan
 from bandana.flows.spec.spec import load_spec
 from benchmarks.verdicts import verdicts
 
@@ -15,7 +15,7 @@ from benchmarks.verdicts import verdicts
 @pytest.fixture(scope="module")
 def cells() -> dict[str, list[Cell]]:
     with listed_only():
-        return {path.stem: played_cells(load_spec(path)) for path in sorted((ROOT / "experiments").glob("*.yaml"))}
+        return {path.stem: list(Plan.of(load_spec(path)).played) for path in sorted((ROOT / "experiments").glob("*.yaml"))}
 
 
 def test_no_entry_of_the_catalog_is_without_a_spec(cells):

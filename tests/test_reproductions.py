@@ -9,7 +9,7 @@ from documentation import listed_only
 
 from bandana.flows.cells.play import benchmark_block
 from bandana.flows.folder.store import Store
-from bandana.flows.plan.plan import cells_of, played_cells
+from bandana.flows.plan.plan import Plan, cells_of
 from bandana.flows.plan.roles import Role
 from bandana.flows.spec.spec import load_spec
 
@@ -60,7 +60,7 @@ def test_every_table_holds_the_cells_of_its_spec(tables):
     assert len(places) >= 10
     suites = {place[1] for place in places}
     with listed_only():
-        played = {suite: played_cells(load_spec(ROOT / "experiments" / f"{suite}.yaml")) for suite in suites}
+        played = {suite: list(Plan.of(load_spec(ROOT / "experiments" / f"{suite}.yaml")).played) for suite in suites}
     for head, suite, environment, _ in places:
         table = PAGE.split(head)[1].split("<!-- end -->")[0]
         names = re.findall(r"^\| (?!cell|--)([^|]+) \| [-\d.]+ ± ", table, re.M)

@@ -73,7 +73,6 @@ def measure(
     plan: tuple[PlannedBound, ...],
     *,
     failure: float | None = None,
-    n_pairs: int | None = None,
     replays: Sequence[int] | None = None,
     enough: float = math.inf,
 ) -> Measurement:
@@ -90,28 +89,26 @@ def measure(
       effort: how many replays, and the confidence.
       plan: bounds to take; the first one decides what is enough.
       failure: probability with which some bound exceeds the truth, at most; 1 - confidence if None.
-      n_pairs: how many pairs share the failure probability; those that are given if None.
-      replays: of each side of each pair, where they are not the effort's.
+      replays: of each side of each pair, for all that share the failure probability; the effort's if None.
       enough: pairs and bounds are tried in turn until one on the first's quantity exceeds this; bounds stay valid.
 
     Raises:
       NotANumber: some scores are NaN.
     """
     failure = 1 - effort.confidence if failure is None else failure
-    if n_pairs is None:
+    if replays is None:
         pairs = tuple(pairs)
-        n_pairs = len(pairs)
-    seeds = np.random.SeedSequence(effort.seed).spawn(2 * n_pairs)
+        replays = [effort.replays] * len(pairs)
+    seeds = np.random.SeedSequence(effort.seed).spawn(2 * len(replays))
     bounds: list[StatedBound] = []
     scores: dict[str, tuple[FloatArray, FloatArray]] = {}
     for index, pair in enumerate(pairs):
-        n_replays = effort.replays if replays is None else replays[index]
-        data, neighbor = replay_both(algorithm, pair, n_replays, (seeds[2 * index], seeds[2 * index + 1]))
+        data, neighbor = replay_both(algorithm, pair, replays[index], (seeds[2 * index], seeds[2 * index + 1]))
         seen: dict[str, tuple[str, str]] = {}
         for planned in plan:
             if planned.view == ONE_RUN:
                 continue
-            level = failure * planned.share / n_pairs
+            level = failure * planned.share / len(replays)
             if planned.view not in seen:
                 name = f"{planned.view}{index}"
                 attack, scores[name] = scored(planned, (data, neighbor), level, effort)

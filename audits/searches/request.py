@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
@@ -11,7 +10,6 @@ from typing import Protocol
 
 import numpy as np
 
-from bandana.algorithms.protocol import Algorithm
 from bandana.audits.claims import Quantity
 from bandana.audits.contents import Description
 from bandana.audits.coverage import Coverage
@@ -22,18 +20,7 @@ from bandana.audits.seeds import derive
 from bandana.audits.trial import Trial
 from bandana.privacy_core import Event, GaussianDP
 
-_PROMISE, _FEW_REPLAYS = 0x7072_6F6D, 64
-_NEAR = 0.9
-
-
-def promises(algorithm: Algorithm, pairs: Sequence[Pair], seed: int) -> list[float]:
-    """Mu that the releases of each pair give away in a few replays; -1 where a loss is NaN.
-
-    The replays have seeds of their own: bounds on others hold whatever is made of it.
-    """
-    seeds = np.random.SeedSequence(seed, spawn_key=(_PROMISE,)).spawn(len(pairs))
-    mus = [worst_pair.losses_of(algorithm, pair, _FEW_REPLAYS, own).mu for pair, own in zip(pairs, seeds, strict=True)]
-    return [-1.0 if np.isnan(row).any() else worst_pair.visible_mu(row) for row in mus]
+_SHOWN, _FEW_REPLAYS, _NEAR = 0x7072_6F6D, 64, 0.9
 
 
 @dataclass(frozen=True)
@@ -101,8 +88,11 @@ class Request:
 
     @cached_property
     def shown(self) -> list[float]:
-        """Mu that the canaries' releases give away, as exact losses have it."""
-        return promises(self.trial.algorithm, self.canaries, self.effort.seed)
+        """Mu that the releases of each canary give away in a few replays, which serve no bound; -1 where a loss is NaN."""
+        seeds = np.random.SeedSequence(self.effort.seed, spawn_key=(_SHOWN,)).spawn(len(self.canaries))
+        pairs = zip(self.canaries, seeds, strict=True)
+        mus = [worst_pair.losses_of(self.trial.algorithm, pair, _FEW_REPLAYS, seed).mu for pair, seed in pairs]
+        return [-1.0 if np.isnan(row).any() else worst_pair.visible_mu(row) for row in mus]
 
     @cached_property
     def replays(self) -> tuple[int, ...]:

@@ -53,17 +53,15 @@ class Sampling:
 
     def examine(self, request: Request) -> Finding:
         """Takes all planned bounds on all pairs; for planted faults only those that decide, until one is above the limit."""
-        n_pairs = len(request.canaries) + 1
         enough = request.limit if request.until_caught else math.inf
         bounds: tuple[StatedBound, ...] = ()
         scores: Scores = {}
         no_number: View | None = None
-        algorithm, measured, replays = request.trial.algorithm, 0.0, None if request.until_caught else request.replays
+        algorithm, measured = request.trial.algorithm, 0.0
         for effort, plan, share in _attempts(request):
             try:
-                several = measure(
-                    algorithm, _pairs(request), effort, plan, replays=replays, failure=share, n_pairs=n_pairs, enough=enough
-                )
+                every = [effort.replays] * (len(request.canaries) + 1) if request.until_caught else request.replays
+                several = measure(algorithm, _pairs(request), effort, plan, failure=share, replays=every, enough=enough)
             except NotANumber as error:
                 bounds, scores, no_number = (), {}, error.view
                 break

@@ -11,7 +11,7 @@ from algorithm_parameters import PAGES, PLACE
 from bandana.algorithms.catalog import CATALOG
 from bandana.algorithms.entry import Entry
 from bandana.algorithms.problem import FINITE, LINEAR
-from bandana.flows.plan.plan import played_cells
+from bandana.flows.plan.plan import Plan
 from bandana.flows.spec.spec import load_spec
 
 TABLE = re.compile(r"^<!-- choose: ([\w-]+) -->$", re.MULTILINE)
@@ -121,7 +121,7 @@ def specs() -> dict[str, frozenset[tuple[str, str]]]:
     """Each shipped spec with the entries that it names, and the kinds of problems that they play on there."""
     found = {}
     for path in sorted(EXPERIMENTS.glob("*.yaml")):
-        cells = played_cells(load_spec(path))
+        cells = list(Plan.of(load_spec(path)).played)
         found[path.stem] = frozenset(
             (cell.entry.label, kind)
             for cell in cells

@@ -57,7 +57,13 @@ class Plan(BaseModel):
         plan._cells = tuple(_listed(plan.spec, plan.environments))
         private = [cell for cell in plan.cells if plan.spec.twins and cell.is_private and not _is_booked(cell)]
         twins = [replace(cell, role=Role.TWIN) for cell in private]
-        plan._played = (*plan.cells, *twins, *_references(plan.spec, plan.environments))
+        references = [
+            Cell(plan.spec, environment, entry, settings, role=Role.REFERENCE)
+            for environment in plan.environments
+            if plan.spec.references and environment.item.book is None  # a reference row plays without noise
+            for entry, settings in references_of(environment.references, problem_of(environment))
+        ]
+        plan._played = (*plan.cells, *twins, *references)
         check_files(plan.played)
         return plan
 
@@ -99,11 +105,6 @@ class Plan(BaseModel):
 def cells_of(spec: Spec) -> list[Cell]:
     """The cells that a spec lists, for whoever needs nothing else of its plan."""
     return list(Plan.of(spec).cells)
-
-
-def played_cells(spec: Spec) -> list[Cell]:
-    """Every cell of a benchmark, for whoever needs nothing else of the spec's plan."""
-    return list(Plan.of(spec).played)
 
 
 def _listed(spec: Spec, environments: Sequence[Environment[EnvironmentFields]]) -> list[Cell]:
@@ -190,15 +191,6 @@ def _with_tuned(value_of: Callable[[str], float] | None, cell: Cell) -> Cell:
 def _is_booked(cell: Cell) -> bool:
     """True if every run of the cell is charged, so that nothing may be played without noise."""
     return cell.environment.item.book is not None
-
-
-def _references(spec: Spec, environments: Sequence[Environment[EnvironmentFields]]) -> list[Cell]:
-    return [
-        Cell(spec, environment, entry, settings, role=Role.REFERENCE)
-        for environment in environments
-        if spec.references and environment.item.book is None  # a reference row plays without noise
-        for entry, settings in references_of(environment.references, problem_of(environment))
-    ]
 
 
 def is_small(cells: Sequence[Cell]) -> bool:

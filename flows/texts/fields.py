@@ -76,13 +76,9 @@ _LISTED = BeforeValidator(lambda value: value if isinstance(value, list) else [v
 OneOrSeveral = Annotated[list[T], _LISTED, Field(min_length=1), AfterValidator(distinct)]
 
 
-def _number(value: object) -> object:
-    """YAML reads 1e-5 as text, because it has no dot."""
-    return float(value) if isinstance(value, str) and _EXPONENT.fullmatch(value) else value
-
-
-Scalar = Annotated[float | int | bool | str, BeforeValidator(_number)]
-"""A parameter of a user's own code."""
+_EXPONENTS = BeforeValidator(lambda value: float(value) if isinstance(value, str) and _EXPONENT.fullmatch(value) else value)
+Scalar = Annotated[float | int | bool | str, _EXPONENTS]
+"""A parameter of a user's own code; YAML reads 1e-5 as text, because it has no dot."""
 
 
 class Strict(BaseModel):

@@ -32,7 +32,7 @@ from bandana.audits.replays.attacks import ACTIONS, REPORT, TRANSCRIPT
 from bandana.audits.replays.measure import Measurement, measure, rounded
 from bandana.audits.replays.replay import replay_both
 from bandana.audits.searches.noise import examine_noise
-from bandana.audits.searches.request import Finding, Request, promises
+from bandana.audits.searches.request import Finding, Request
 from bandana.audits.searches.sampling import Sampling, power_of
 from bandana.audits.subjects import subjects
 from bandana.privacy_core import (
@@ -94,7 +94,14 @@ def test_noise_divided_by_the_smallest_factor_is_refuted(label):
     plan = plan_bounds(trial.claim.stated, EFFORT.delta, request.events)[:1]
     seeds = [replace(request.effort, seed=seed) for seed in range(8)]
     measured = [
-        measure(algorithm, [request.least_favorable.pair], effort, plan, failure=0.05, n_pairs=len(request.canaries) + 1)
+        measure(
+            algorithm,
+            [request.least_favorable.pair],
+            effort,
+            plan,
+            failure=0.05,
+            replays=[effort.replays] * (len(request.canaries) + 1),
+        )
         for effort in seeds
     ]
     assert sum(one.lower(request.main) > limit for one in measured) >= 7
@@ -123,17 +130,40 @@ def test_what_a_few_replays_promise_of_each_pair_is_what_many_show(label):
     trial = subjects()[label]().trial
     pairs = canary_pairs(trial.table, trial.probes, trial.private_records)
     algorithm = planted(through(lambda mechanism: weakened(mechanism, 0.5)))(trial.algorithm)
-    for pair, mu in zip(pairs, promises(algorithm, pairs, 0), strict=True):
+    shown = Request(replace(trial, algorithm=algorithm), EFFORT, 0.05).shown
+    for pair, mu in zip(pairs, shown, strict=True):
         data, neighbor = replay_both(algorithm, pair, 2048, tuple(np.random.SeedSequence(1).spawn(2)))
         assert mu == pytest.approx(math.sqrt(neighbor.log_ratio.mean() - data.log_ratio.mean()), rel=0.1)
-    assert min(promises(algorithm, pairs, 0)) > 1
+    assert min(shown) > 1
+
+
+def test_pairs_that_give_away_clearly_less_are_replayed_less_and_the_least_favorable_one_is_not():
+    trial = subjects()["ucb-vi joint tight"]().trial
+    request = Request(trial, EFFORT, 0.05)
+    most = max(*request.shown, request.least_favorable.mu_analytic)
+    assert request.replays == (*(2000 if shown < 0.9 * most else 4000 for shown in request.shown), 4000)
+    assert {*request.replays[:-1]} == {2000, 4000}, request.shown
+    scores = Sampling().examine(request).scores
+    assert tuple(len(side) for name in scores if name.startswith(TRANSCRIPT) for side in scores[name][:1]) == request.replays
+    assert [Effort(n, 0.95, 1e-5, 1, 0).fewer for n in (1000, 2000, 8000, 16_000, 100_000)] == [
+        1000,
+        2000,
+        2000,
+        2000,
+        12_500,
+    ]
+
+
+def test_no_pair_is_replayed_less_where_all_give_away_as_much():
+    request = Request(subjects()["adar-ucb tight"]().trial, EFFORT, 0.05)
+    assert request.replays == (4000,) * (len(request.canaries) + 1)
 
 
 def test_a_pair_whose_losses_are_no_numbers_promises_least():
-    trial, pairs = _pairs()
+    trial, _ = _pairs()
     spoiled = planted(through(lambda mechanism: replace(mechanism, sensitivity_l2=math.nan)))
     with pytest.raises(ValueError, match="sensitivity_l2"):
-        promises(spoiled(trial.algorithm), pairs, 0)
+        _ = Request(replace(trial, algorithm=spoiled(trial.algorithm)), EFFORT, 0.05).shown
 
 
 def test_bounds_of_all_pairs_and_looks_share_one_failure_probability():
@@ -156,7 +186,7 @@ def test_pairs_are_tried_in_turn_until_it_is_enough():
     every = measure(trial.algorithm, pairs, EFFORT, main)
     assert len(alone.bounds) == 1 < len(every.bounds) == len(pairs)
     assert alone.bounds[0] == every.bounds[0]
-    lazily = measure(trial.algorithm, iter(pairs), EFFORT, main, n_pairs=len(pairs), enough=0.5)
+    lazily = measure(trial.algorithm, iter(pairs), EFFORT, main, replays=[EFFORT.replays] * len(pairs), enough=0.5)
     assert lazily.bounds == alone.bounds
 
 

@@ -92,7 +92,14 @@ def measurement(document: Report) -> list[Block]:
                 "error rates",
                 "Error rates of the sharpest attack of each audit at its claimed budget, the limit set by the claim, and "
                 "the curve of the measured lower bound on µ.",
-                [(audit_plots.tradeoff_curve(audit), _describe_tradeoff(audit)) for audit in curves],
+                [
+                    (
+                        audit_plots.tradeoff_curve(audit),
+                        f"Trade-off curves of {audit['label']}: false-negative against false-positive rate. Claimed µ "
+                        f"{number(audit['claim']['mu'])}; measured µ {at_least(present(audit['tradeoff'])['mu_lower'])}.",
+                    )
+                    for audit in curves
+                ],
                 titles=[audit["label"] for audit in curves],
                 size="small",
             ),
@@ -186,10 +193,3 @@ def _assumptions(audits: list[Audit]) -> list[tuple[str, str]]:
         text += "the larger of both with the claim."
         facts.append(("Measured ε", text))
     return facts
-
-
-def _describe_tradeoff(audit: Audit) -> str:
-    return (
-        f"Trade-off curves of {audit['label']}: false-negative against false-positive rate. Claimed µ "
-        f"{number(audit['claim']['mu'])}; measured µ {at_least(present(audit['tradeoff'])['mu_lower'])}."
-    )

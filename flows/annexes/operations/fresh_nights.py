@@ -24,7 +24,6 @@ from prefect.runtime import flow_run
 
 from bandana.audits.bounds.samples import BINS
 from bandana.audits.searches.request import Request
-from bandana.audits.searches.sampling import promises
 from bandana.flows.annexes.operations.evidence_of_nights import Night, NightlyClaims, Together, bet, holds, replayed
 from bandana.flows.cells import own_replays, replays
 from bandana.flows.cells.audits import audit_facts
@@ -116,8 +115,7 @@ def accumulate(cell: Cell, folder: DataFolder, night: str, level: float) -> Accu
     facts = {"asked": audit_facts(cell), "quantity": str(claims.quantity), "values": claims.values.tolist(), "bins": BINS}
     place = folder.suite(cell.spec.name) / FRESH / f"{cell.slug}-{key_of(facts, audit_code(cell)).replace('-', '')[:32]}"
     # The pair on which a few replays of the fixed seed show most: no night's own replays choose it.
-    shown = promises(request.trial.algorithm, request.canaries, request.effort.seed)
-    pair = request.canaries[shown.index(max(shown))]
+    pair = request.canaries[request.shown.index(max(request.shown))]
     if _night(place / f"{night}.json", claims) is None:
         begun = _begin(place, night, claims)
         known = dict(_nights(place, claims))

@@ -27,7 +27,7 @@ from bandana.audits.replays.replay import replay
 from bandana.audits.searches import noise
 from bandana.audits.searches.counterexample import SENSITIVITY, SEQUENCE
 from bandana.audits.searches.deterministic import examine_pair, search
-from bandana.audits.searches.request import promises
+from bandana.audits.searches.request import Request
 from bandana.audits.subjects import subjects
 from bandana.audits.trial import Trial
 from bandana.privacy_core import ApproxDP, GaussianDP, Interval, JointGaussian, Relation, RenyiDP, TrustModel
@@ -217,10 +217,9 @@ def test_a_fault_that_shows_outside_the_range_alone_is_promised_there():
     subject = subjects()["adar-oful tight"]()
     (fault,) = (control for control in subject.controls if control.name == "not-clipped")
     trial = subject.trial
-    inside, outside = canary_pairs(trial.table, trial.probes, trial.private_records)
-    faulty = fault.plant(trial.algorithm)
-    assert promises(trial.algorithm, [inside, outside], 1) == pytest.approx([1.0, 1.0], abs=0.05)
-    within, beyond = promises(faulty, [inside, outside], 1)
+    honest = Request(trial, Effort(1000, 0.95, 1e-5, 1, 1), 0.05)
+    assert honest.shown == pytest.approx([1.0, 1.0], abs=0.05), "inside the range, and outside"
+    within, beyond = Request(trial.planted(fault), honest.effort, 0.05).shown
     assert within == pytest.approx(1.0, abs=0.05)
     assert beyond > 2
 

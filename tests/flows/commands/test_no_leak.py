@@ -24,7 +24,7 @@ import yaml
 from bandana.flows.cells.play import BENCHMARK
 from bandana.flows.folder.store import Store
 from bandana.flows.own.data import SECRET, pinned
-from bandana.flows.plan.plan import cells_of, played_cells
+from bandana.flows.plan.plan import Plan, cells_of
 from bandana.flows.spec.spec import load_spec
 
 pytestmark = pytest.mark.slow
@@ -149,7 +149,7 @@ def _found_in(content, secrets):
 def _regrets(spec, data):
     store = Store(data / "results")
     found = []
-    for cell in played_cells(pinned(load_spec(spec), data)):
+    for cell in Plan.of(pinned(load_spec(spec), data)).played:
         curves = np.concatenate([store.load(BENCHMARK, block.key)[0]["regret"] for block in cell.blocks()])
         found += curves.mean(axis=0)[-20:].tolist() + curves[:, -1].tolist()
     return [value for value in found if value % 1 > 1e-4]

@@ -23,7 +23,7 @@ from bandana.audits.reporting import validate
 from bandana.flows.cells.play import BENCHMARK
 from bandana.flows.folder import store
 from bandana.flows.folder.store import Store
-from bandana.flows.plan.plan import played_cells
+from bandana.flows.plan.plan import Plan
 from bandana.flows.spec.spec import load_spec
 
 pytestmark = pytest.mark.slow
@@ -52,7 +52,7 @@ def _finish(process):
 def _numbers(spec, data):
     """Every regret curve of a suite, in the order of its cells and blocks."""
     store = Store(data / "results")
-    blocks = [block for cell in played_cells(load_spec(spec)) for block in cell.blocks()]
+    blocks = [block for cell in Plan.of(load_spec(spec)).played for block in cell.blocks()]
     return [store.load(BENCHMARK, block.key) for block in blocks]
 
 

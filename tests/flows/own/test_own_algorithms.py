@@ -16,7 +16,7 @@ from bandana.flows.cells.play import benchmark_block
 from bandana.flows.cli import app
 from bandana.flows.folder.store import Store
 from bandana.flows.own import trial as own_trial
-from bandana.flows.plan.plan import Plan, cells_of, played_cells
+from bandana.flows.plan.plan import Plan, cells_of
 from bandana.flows.plan.roles import Role
 from bandana.flows.queries.explain import explain
 from bandana.flows.results import report_document
@@ -126,7 +126,7 @@ def test_parameters_are_a_grid_and_the_claim_may_name_them(mine):
     assert [cell.claim().gaussian.mu for cell in cells] == [0.1, 1.0]
     assert [cell.algorithm().mu for cell in cells] == [0.1, 1.0]
     assert [cell.algorithm().n_actions for cell in cells] == [2, 2], "it is given what the environment says"
-    roles = [cell.role for cell in played_cells(spec)]
+    roles = [cell.role for cell in Plan.of(spec).played]
     assert [roles.count(role) for role in Role] == [2, 2, 2], "its twins, uniform play and greedy stand beside it"
 
 
@@ -169,7 +169,7 @@ def test_it_is_played_and_audited_like_an_entry_of_the_catalog(mine, tmp_path):
     arrays, described = benchmark_block(cell.blocks()[0], store)
     assert arrays["regret"].shape[0] == 4
     assert described["mu"] == pytest.approx(1.0)
-    twin = next(each for each in played_cells(cell.spec) if each.role is Role.TWIN)
+    twin = next(each for each in Plan.of(cell.spec).played if each.role is Role.TWIN)
     assert benchmark_block(twin.blocks()[0], store)[1]["mu"] is None
     outcome = audit_cell(cell, store)
     assert outcome.verdict.value != "FAIL"

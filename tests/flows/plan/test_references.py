@@ -12,7 +12,7 @@ from bandana.algorithms.catalog import find
 from bandana.algorithms.environments.mdp_instances import patients
 from bandana.algorithms.mdp.planning import plan
 from bandana.flows.cells.replicates import play, with_coins
-from bandana.flows.plan.plan import cells_of, played_cells
+from bandana.flows.plan.plan import Plan, cells_of
 from bandana.flows.plan.roles import Role
 from bandana.flows.problems.kinds import environments_of
 from bandana.flows.results.comparisons import comparisons, twin_of
@@ -31,17 +31,17 @@ def spec_of(**changed):
 
 
 def of_role(spec, role):
-    return [cell for cell in played_cells(spec) if cell.role is role]
+    return [cell for cell in Plan.of(spec).played if cell.role is role]
 
 
 def test_every_private_cell_is_played_without_its_noise_and_beside_the_references():
     spec = spec_of()
-    assert [cell.name for cell in played_cells(spec)] == [
+    assert [cell.name for cell in Plan.of(spec).played] == [
         "adar-ucb printed eps=0.1", "adar-ucb tight eps=0.1", "adar-ucb printed eps=0.1 without noise",
         "adar-ucb tight eps=0.1 without noise", "uniform play", "greedy",
     ]  # fmt: skip
-    assert len(played_cells(spec_of(twins=False, references=False))) == 2
-    assert not any(cell.is_private for cell in played_cells(spec) if cell.role is not Role.ALGORITHM)
+    assert len(list(Plan.of(spec_of(twins=False, references=False)).played)) == 2
+    assert not any(cell.is_private for cell in Plan.of(spec).played if cell.role is not Role.ALGORITHM)
 
 
 def test_a_twin_spends_no_budget_that_is_finite_and_is_reproducible():
@@ -63,13 +63,13 @@ def test_a_twin_has_the_same_widths_and_forgetting_as_its_cell():
 
 
 def test_uniform_play_on_arms_by_hand():
-    cell = next(cell for cell in played_cells(spec_of()) if cell.name == "uniform play")
+    cell = next(cell for cell in Plan.of(spec_of()).played if cell.name == "uniform play")
     arrays, _ = play(cell.blocks()[0])
     assert arrays["regret"][:, -1] == pytest.approx(300 * (0.7 + 0.0 + 0.5) / 3)
 
 
 def test_greedy_play_is_the_index_without_its_width():
-    cell = next(cell for cell in played_cells(spec_of()) if cell.name == "greedy")
+    cell = next(cell for cell in Plan.of(spec_of()).played if cell.name == "greedy")
     regret = play(cell.blocks()[0])[0]["regret"][:, -1]
     assert regret.shape == (6,)
     assert regret.min() >= 0.7 + 0.5 - 1e-9, "every arm is played once"
@@ -142,7 +142,7 @@ def test_results_do_not_hang_on_the_order_of_arms():
 
 
 def test_cells_are_compared_with_twin_first_calibration_and_references():
-    cells = played_cells(spec_of())
+    cells = list(Plan.of(spec_of()).played)
     finals = {cell.name: np.arange(6.0) * (i + 1) for i, cell in enumerate(cells)}
     found = comparisons(cells, finals)
     printed, tight = "adar-ucb printed eps=0.1", "adar-ucb tight eps=0.1"

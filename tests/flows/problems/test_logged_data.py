@@ -10,7 +10,7 @@ from bandana.algorithms.environments.off_policy import DR, IPS, SNIPS, Log, effe
 from bandana.algorithms.environments.simulated_log import RewardModel, features_of
 from bandana.audits.reporting.sections.regret_details import regret_details
 from bandana.flows.folder.store import Store
-from bandana.flows.plan.plan import Plan, cells_of, played_cells
+from bandana.flows.plan.plan import Plan, cells_of
 from bandana.flows.problems.kinds import environments_of
 from bandana.flows.problems.logged_data import LoggedSpec, parse_log
 from bandana.flows.results.report_document import _benchmark
@@ -137,7 +137,7 @@ def test_algorithms_learn_in_the_simulation_and_are_judged_by_the_log(tmp_path, 
             assert values[name]["low"] < values[name]["value"] < values[name]["high"]
         assert benchmark_record(cell, summary).metrics["value/dr"] == values[DR]["value"]
     assert environment.audit_table().n_actions == 3
-    cells = played_cells(spec)
+    cells = list(Plan.of(spec).played)
     found = _benchmark(Plan.of(spec), cells, store)
     shown = {cell["label"]: cell["values"] for cell in found["cells"]}
     assert all(value is not None for value in shown.values())

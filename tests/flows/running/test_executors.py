@@ -14,7 +14,7 @@ import pytest
 from bandana.audits.contents import PROVENANCE, numbers_sha256, read_description
 from bandana.flows.folder.settings import DataFolder
 from bandana.flows.keys import provenance
-from bandana.flows.plan.plan import Plan, cells_of, played_cells
+from bandana.flows.plan.plan import Plan, cells_of
 from bandana.flows.running.executors import (
     Executor,
     Resources,
@@ -115,7 +115,7 @@ def test_every_executor_gives_the_same_numbers(write_spec, tmp_path, monkeypatch
         assert json.loads(done.stdout)["suite"] == "small"
         results[executor] = _results(data / "results")
         makers += _makers(data / "results")
-    n_blocks = sum(len(cell.blocks()) for cell in played_cells(load_spec(spec)))
+    n_blocks = sum(len(cell.blocks()) for cell in Plan.of(load_spec(spec)).played)
     assert len(results[Executor.LOCAL]) == n_blocks >= 10
     assert results[Executor.LOCAL] == results[Executor.PROCESSES] == results[Executor.DASK]
     assert len(makers) == 3 * n_blocks
@@ -152,7 +152,7 @@ def test_a_lost_connection_is_tried_again_and_the_numbers_are_the_same(play, tmp
         return benchmark_block(block, store)
 
     spec = play(shaky)
-    blocks = [block for cell in played_cells(spec) for block in cell.blocks()]
+    blocks = [block for cell in Plan.of(spec).played for block in cell.blocks()]
     assert sorted(failed) == sorted(block.key for block in blocks)
     again = Store(tmp_path / "again")
     for block in blocks:

@@ -9,7 +9,7 @@ import yaml
 from small_spec import SMALL_LINEAR, SMALL_SPHERE
 
 from bandana.audits.reporting import validate
-from bandana.flows.plan.plan import played_cells
+from bandana.flows.plan.plan import Plan
 from bandana.flows.spec.spec import load_spec
 
 pytestmark = pytest.mark.slow
@@ -42,7 +42,7 @@ def test_the_report_is_valid_and_every_audit_passed(done):
     name, spec, data, document = done
     validate(document)
     assert [cell["label"] for cell in document["benchmark"]["cells"]] == [
-        cell.name for cell in played_cells(load_spec(spec))
+        cell.name for cell in Plan.of(load_spec(spec)).played
     ]
     assert [entry["label"] for entry in document["audits"]] == PRIVATE[name]
     assert {entry["verdict"] for entry in document["audits"]} == {"PASS"}
@@ -77,7 +77,7 @@ def test_each_cell_is_tracked_with_its_parameters_and_its_epsilons_side_by_side(
     client = MlflowClient(f"sqlite:///{data}/mlflow/mlflow.db")
     runs = client.search_runs([client.get_experiment_by_name(name).experiment_id], "tags.role = 'cell'")
     by_name = {run.info.run_name: run.data for run in runs}
-    cells = played_cells(load_spec(spec))
+    cells = list(Plan.of(load_spec(spec)).played)
     assert sorted(by_name) == sorted(cell.title for cell in cells)
     assert {cell.title for cell in cells if cell.is_private} == set(TITLES[name])
     for cell in cells:

@@ -7,7 +7,7 @@ import json
 import pytest
 import yaml
 
-from bandana.flows.plan.plan import cells_of, played_cells
+from bandana.flows.plan.plan import Plan, cells_of
 from bandana.flows.spec.spec import load_spec, standing_alone
 from bandana.flows.spec.tuned import Tried, Tuned, choose, question, seed_of_tuning, text_of
 from bandana.flows.texts.mistakes import SpecError
@@ -79,7 +79,7 @@ NAMES = ("linucb non-private", "linucb joint tight eps=1")
 def test_every_cell_gets_the_value_that_was_chosen_for_it_and_its_twin_the_same(write):
     spec = write()
     chosen_for(spec, dict(zip(NAMES, (0.1, 1.0), strict=True)))
-    found = {cell.name: cell.settings.parameters.get("beta_scale") for cell in played_cells(spec)}
+    found = {cell.name: cell.settings.parameters.get("beta_scale") for cell in Plan.of(spec).played}
     assert [found[name] for name in NAMES] == [0.1, 1.0]
     assert found["linucb joint tight eps=1 without noise"] == 1.0
 

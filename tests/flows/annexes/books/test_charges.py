@@ -20,7 +20,7 @@ from bandana.flows.cli import app
 from bandana.flows.folder.settings import DataFolder
 from bandana.flows.folder.store import Store
 from bandana.flows.own.data import pinned
-from bandana.flows.plan.plan import Plan, cells_of, played_cells
+from bandana.flows.plan.plan import Plan, cells_of
 from bandana.flows.queries import cost
 from bandana.flows.queries.explain import explain
 from bandana.flows.results.report_document import assemble
@@ -63,7 +63,7 @@ def folder(tmp_path):
 
 
 def blocks_of(path, folder):
-    return [block for cell in played_cells(pinned(load_spec(path), folder.root)) for block in cell.blocks()]
+    return [block for cell in Plan.of(pinned(load_spec(path), folder.root)).played for block in cell.blocks()]
 
 
 def book_of(folder, name="trial"):
@@ -233,7 +233,7 @@ def test_a_spec_that_leaves_the_book_out_is_refused(write, folder):
 
 
 def test_nothing_is_played_without_noise_where_there_is_a_book(write, folder):
-    played = played_cells(pinned(load_spec(write()), folder.root))
+    played = list(Plan.of(pinned(load_spec(write()), folder.root)).played)
     assert [cell.name for cell in played] == ["adar-ucb tight eps=0.01"]
     for name in ("twins", "references"):
         with pytest.raises(SpecError, match=rf"{name}.*'people.csv' has a budget book, and rows without noise exceed every"):

@@ -11,7 +11,7 @@ from bandana.flows.cells.play import benchmark_block
 from bandana.flows.folder.settings import DataFolder
 from bandana.flows.folder.store import Store
 from bandana.flows.own.data import pinned
-from bandana.flows.plan.plan import Plan, played_cells
+from bandana.flows.plan.plan import Plan
 from bandana.flows.results.report_document import assemble
 from bandana.flows.spec.spec import load_spec
 from bandana.privacy_core import GaussianDP
@@ -41,7 +41,7 @@ def played(tmp_path_factory):
     folder = DataFolder.open(root / "data")
     specs = [spec_of(root, "monday", [0.01]), spec_of(root, "tuesday", [0.0225, 0.04])]
     for spec, _ in specs:
-        for cell in played_cells(spec):
+        for cell in Plan.of(spec).played:
             for block in cell.blocks():
                 benchmark_block(block, Store(folder.results))
     return folder, specs

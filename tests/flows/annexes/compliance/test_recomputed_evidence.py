@@ -1,6 +1,7 @@
 """What evidence states is recomputed from its scores, and a number that is wrong under a right hash is named."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -177,3 +178,16 @@ def test_a_catalog_audit_writes_what_it_keeps(tmp_path):
     write(tmp_path / "e.npz", outcome)
     forge(tmp_path / "e.npz", change_field("at_test_budget", "claim", "source", value="another paper"))
     assert "test budget: same audit" in [line.what for line in verify(tmp_path / "e.npz").differences]
+
+
+@pytest.mark.parametrize("pair", range(4))
+def test_all_pairs_but_the_least_favorable_one_may_have_fewer_replays(honest, tmp_path, pair):
+    """Whether they may here, only a replay can tell; no other number than the one that the effort allows will do."""
+    names = [f"transcript{pair}", f"actions{pair}"]
+    for n, is_allowed in ((EFFORT.fewer, pair < 3), (EFFORT.fewer - 1, False)):
+        cut = {names[0]: n, names[1]: n - n // 2}
+        scores = {name: tuple(side[: cut.get(name)] for side in sides) for name, sides in honest.scores.items()}
+        path = tmp_path / f"{n}.npz"
+        write(path, replace(honest, scores=scores))
+        wrong = [line.what for line in verify(path).lines if line.what.startswith("scores ")]
+        assert (not wrong) is is_allowed, wrong

@@ -101,6 +101,10 @@ def _again(outcome, subject, kind):
     return _differing(Replay(outcome, subject, is_same_machine=True).lines(units))
 
 
+def _first(sides, n):
+    return tuple(side[:n] for side in sides)
+
+
 N_BLOCKS = 3 * 2 * 2
 """Pairs, sides, and blocks a side."""
 
@@ -158,6 +162,7 @@ def test_scores_learned_from_actions_are_seen_where_a_whole_pair_was_played_agai
         ("", lambda o: {"power": o.power / 2}, "power"),
         ("", lambda o: {"subject": {**o.subject, "source": "another paper"}}, "subject: source"),
         ("", lambda o: {"about": replace(o.about, table="a trial")}, "about: table"),
+        ("", lambda o: {"scores": {**o.scores, "transcript0": _first(o.scores["transcript0"], 2000)}}, "replays of pairs"),
         ("block", lambda o: {"effort": replace(o.effort, seed=4)}, "pair 0, data, block 0, transcript"),
     ],
 )

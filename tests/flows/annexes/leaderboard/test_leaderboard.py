@@ -25,7 +25,7 @@ from bandana.flows.cells.play import is_played
 from bandana.flows.cli import app
 from bandana.flows.folder.settings import DataFolder
 from bandana.flows.folder.store import Store
-from bandana.flows.plan.plan import Plan, cells_of, played_cells
+from bandana.flows.plan.plan import Plan, cells_of
 from bandana.flows.running.side_by_side import Workers
 from bandana.flows.spec.aims import Aim, aim_of
 from bandana.flows.suites import steps
@@ -389,7 +389,7 @@ def test_what_is_not_finished_is_named_and_goes_on_where_it_stopped(board, place
     folder = make(place / "more", replications=9)
     store = Store(DataFolder(place / "data").results)
     benchmark = read(folder)
-    cells = played_cells(benchmark.problems[0].spec)
+    cells = list(Plan.of(benchmark.problems[0].spec).played)
     in_store = [is_played(block, store) for cell in cells for block in cell.blocks()]
     assert sum(in_store) == 2 * len(cells)  # more replications add blocks and change none
     with pytest.raises(SpecError, match="no results of this benchmark"):

@@ -15,7 +15,7 @@ from bandana.flows.cells.play import benchmark_block
 from bandana.flows.folder.settings import DataFolder
 from bandana.flows.folder.store import Store
 from bandana.flows.own.data import pinned
-from bandana.flows.plan.plan import played_cells
+from bandana.flows.plan.plan import Plan
 from bandana.flows.problems.kinds import environments_of
 from bandana.flows.spec.spec import load_spec
 from bandana.flows.texts.mistakes import BookError, SpecError
@@ -115,7 +115,7 @@ def test_the_book_pays_for_each_run_beside_the_policy(log, folder):
     assert book.state().spent == pytest.approx(1, abs=0.01)
     spec = spec_of(folder, log[0])
     environments_of(spec)[0].check()
-    blocks = [block for cell in played_cells(spec) if cell.is_private for block in cell.blocks()]
+    blocks = [block for cell in Plan.of(spec).played if cell.is_private for block in cell.blocks()]
     check_affords(blocks)
     for block in blocks:
         benchmark_block(block, Store(folder.results))
@@ -126,7 +126,7 @@ def test_the_book_pays_for_each_run_beside_the_policy(log, folder):
 
 def test_a_run_beyond_the_budget_draws_nothing(log, folder):
     spec = spec_of(folder, log[0]).model_copy(update={"replications": 20})
-    blocks = [block for cell in played_cells(spec) if cell.is_private for block in cell.blocks()]
+    blocks = [block for cell in Plan.of(spec).played if cell.is_private for block in cell.blocks()]
     with pytest.raises(BookError, match="out of budget"):
         check_affords(blocks)
     assert BudgetBook(str(folder.book("feedback"))).state().spent == pytest.approx(1, abs=0.01)

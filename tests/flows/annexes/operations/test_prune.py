@@ -15,7 +15,7 @@ from bandana.flows.commands.options import FAILURE, USER_MISTAKE
 from bandana.flows.folder import scratch
 from bandana.flows.folder.settings import DataFolder
 from bandana.flows.folder.store import Store
-from bandana.flows.plan.plan import played_cells
+from bandana.flows.plan.plan import Plan
 from bandana.flows.spec.spec import load_spec
 from bandana.flows.texts.mistakes import SpecError
 
@@ -31,7 +31,7 @@ def folder(tmp_path, write_spec):
     place = found.suite("small")
     place.mkdir(parents=True)
     (place / "spec.yaml").write_text(write_spec(**SPEC).read_text())
-    for cell in played_cells(load_spec(place / "spec.yaml")):
+    for cell in Plan.of(load_spec(place / "spec.yaml")).played:
         for block in cell.blocks():
             benchmark_block(block, store)
     store.save(BENCHMARK, "reported", {}, {})

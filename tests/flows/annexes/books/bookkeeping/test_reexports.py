@@ -23,7 +23,7 @@ from bandana.flows.cli import app
 from bandana.flows.folder.settings import DataFolder
 from bandana.flows.folder.store import BENCHMARK, Store
 from bandana.flows.own.data import pinned
-from bandana.flows.plan.plan import Plan, played_cells
+from bandana.flows.plan.plan import Plan
 from bandana.flows.queries.explain import explain
 from bandana.flows.results.report_document import assemble
 from bandana.flows.spec.spec import load_spec
@@ -89,7 +89,7 @@ def play(tmp_path, folder):
         return path
 
     def blocks_of(path):
-        return [block for cell in played_cells(pinned(load_spec(path), folder.root)) for block in cell.blocks()]
+        return [block for cell in Plan.of(pinned(load_spec(path), folder.root)).played for block in cell.blocks()]
 
     run.write, run.blocks_of = write, blocks_of
     return run
@@ -418,7 +418,7 @@ def test_open_charges_earlier_runs_beyond_the_budget_and_says_what(play, folder)
         check_affords(play.blocks_of(path))
     assert book_of(folder).entries() == []
     said = run("book", "open")
-    n_bare = sum(len(cell.blocks()) for cell in played_cells(load_spec(early)) if not cell.is_private)
+    n_bare = sum(len(cell.blocks()) for cell in Plan.of(load_spec(early)).played if not cell.is_private)
     assert f"{spent_by(3):.3f}"[:4] in said
     assert "of epsilon 0.5, so that further runs are refused" in said
     assert f"no budget covers {n_bare} results without noise" in said
@@ -477,7 +477,7 @@ def test_notes_are_for_their_owner_alone_and_hold_no_hash_without_the_secret(pla
     assert {os.stat(path).st_mode & 0o777 for path in notes} == {0o600}
     other = DataFolder.open(folder.root.parent / "other")
     spec = pinned(load_spec(play.write(content, data=None, name="elsewhere")), other.root)
-    benchmark_block(next(block for cell in played_cells(spec) for block in cell.blocks()), Store(other.results))
+    benchmark_block(next(block for cell in Plan.of(spec).played for block in cell.blocks()), Store(other.results))
     (elsewhere,) = (other.root / FOLDER).glob("*.npz")
     with np.load(notes[1]) as here, np.load(elsewhere) as there:
         assert not set(map(str, here["wholes"])) & set(map(str, there["wholes"]))
