@@ -75,7 +75,7 @@ class Effort:
     """Audit effort, the same for the honest algorithm and its planted faults.
 
     Attributes:
-      replays: on each side of each pair, at least 1000.
+      replays: on each side of each pair, but for those that get `fewer`; at least 1000.
       confidence: of all bounds of one audited algorithm together.
       delta: at which epsilons are stated.
       examples: cases that the deterministic audit tries.

@@ -12,7 +12,7 @@ from bandana.algorithms.protocol import FloatArray
 from bandana.audits.claims import Quantity
 from bandana.audits.opening import opened
 from bandana.audits.outcome import MU, ONE_RUN, Outcome, StatedBound, TriedControl
-from bandana.privacy_core import BoundedEvent, GaussianDP, GaussianEvent, LaplaceEvent
+from bandana.privacy_core import BoundedEvent, Event, GaussianDP, GaussianEvent, LaplaceEvent
 
 _POINTS = 101
 _VIEW_OF_ADVERSARY = "every released value and every action"
@@ -46,16 +46,7 @@ def summarize(outcome: Outcome, about: Mapping[str, Any]) -> Any:
         "accountant": {
             "method": "exact Gaussian DP; pure events as the GDP guarantee that they imply",
             "formula": "mu = sqrt(sum of mu_i^2) over the charges whose span holds the worst record",
-            "events": [
-                {
-                    "event": type(event).__name__.removesuffix("Event"),
-                    "noise_multiplier": event.noise_multiplier if isinstance(event, GaussianEvent | LaplaceEvent) else None,
-                    "mu": event.mu if isinstance(event, GaussianEvent) else None,
-                    "epsilon": event.epsilon if isinstance(event, BoundedEvent) else None,
-                    "count": count,
-                }
-                for event, count in outcome.events or ()
-            ],
+            "events": [_event(event, count) for event, count in outcome.events or ()],
             "noise_source": outcome.about.noise_source,
             "text": "Each charge carries the span of records that its exact value reads; the worst record is the one whose "
             "charges compose to the most.",
@@ -141,6 +132,16 @@ def epsilon_of(mu: float, delta: float) -> float:
 def finite(value: float) -> float | None:
     """The number, or None where it is infinite: JSON and MLflow know no infinity."""
     return value if math.isfinite(value) else None
+
+
+def _event(event: Event, count: int) -> dict[str, object]:
+    return {
+        "event": type(event).__name__.removesuffix("Event"),
+        "noise_multiplier": event.noise_multiplier if isinstance(event, GaussianEvent | LaplaceEvent) else None,
+        "mu": event.mu if isinstance(event, GaussianEvent) else None,
+        "epsilon": event.epsilon if isinstance(event, BoundedEvent) else None,
+        "count": count,
+    }
 
 
 def _bound(outcome: Outcome, bound: StatedBound, is_test: bool) -> dict[str, object]:

@@ -99,9 +99,7 @@ def _mistakes(errors: Sequence[ErrorDetails], document: object) -> Iterator[Mist
             keyword, limit = _LIMITS[kind]
             yield Mistake(path, value, f"breaks {keyword} {limits[limit]!r}")
         else:
-            choices = limits.get("expected", "")  # of a literal, such as `'a', 'b' or None`
-            some = f"one of {choices.replace(' or ', ', ').replace(chr(39), '')}" if " or " in choices else choices
-            yield Mistake(path, value, f"must be {some}" if kind == "literal_error" else error["msg"])
+            yield Mistake(path, value, _listed(limits["expected"]) if kind == "literal_error" else error["msg"])
     for (path, kind), names_there in names.items():
         yield Mistake(path, values[path], _REASONS[kind](names_there))
 
@@ -111,6 +109,13 @@ _REASONS: dict[str, Callable[[list[str]], str]] = {
     "missing": lambda names: f"lacks the properties {', '.join(names[:3])}{', ...' * (len(names) > 3)}",
     "type": lambda names: f"must be of type {' or '.join(names)}",
 }
+
+
+def _listed(choices: str) -> str:
+    """Rule of a literal from pydantic's list of its choices, such as `'a', 'b' or None`."""
+    return (
+        f"must be one of {choices.replace(' or ', ', ').replace(chr(39), '')}" if " or " in choices else f"must be {choices}"
+    )
 
 
 def _value_at(document: object, steps: Sequence[int | str]) -> tuple[str, object]:

@@ -98,8 +98,7 @@ class Request:
     def replays(self) -> tuple[int, ...]:
         """Replays a side of each pair, the least favorable one last; fewer where exact losses are below 0.9 of the most.
 
-        Noise that is too small is so by one factor on all pairs, and seen first where most is given away. What exact losses
-        do not know, such as noise that hangs on the data, fewer replays show too, if less of it.
+        Noise that is too small is so by one factor on all pairs, and shows first where most is given away.
         """
         n, most = self.effort.replays, max(*self.shown, self.least_favorable.mu_analytic)
         return (*(n if shown >= _NEAR * most else self.effort.fewer for shown in self.shown), n)

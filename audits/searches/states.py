@@ -75,11 +75,10 @@ def leaves(state: Any, name: str = "", depth: int = 0) -> Iterator[tuple[str, ND
             yield from leaves(inner, f"{name}.{part}" if name else part, depth + 1)
 
 
-def unread(state: Any) -> str:
+def unread(state: object) -> str:
     """A field of a state that nobody can compare, in words; empty where there is none."""
-    return next(
-        (f"{leaf.path.lstrip('.') or 'state'}: {leaf.label}" for leaf in objects.leaves(state) if not leaf.is_read), ""
-    )
+    unseen = (f"{leaf.path.lstrip('.') or 'state'}: {leaf.label}" for leaf in objects.leaves(state) if not leaf.is_read)
+    return next(unseen, "")
 
 
 def _as_real(array: NDArray[Any]) -> NDArray[Any]:
@@ -95,7 +94,7 @@ def _as_real(array: NDArray[Any]) -> NDArray[Any]:
     return letters.reshape(len(array), -1) if array.ndim and array.size else letters
 
 
-def _digest(value: Any) -> int:
+def _digest(value: object) -> int:
     """A number that equal objects share; others share it with probability 2^-64."""
     result = hashlib.blake2b(digest_size=8)
     for path, label, numbers, _ in objects.leaves(value):

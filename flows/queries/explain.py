@@ -23,6 +23,7 @@ from bandana.flows.plan.cell_checks import check_cells
 from bandana.flows.plan.cells import Cell
 from bandana.flows.plan.plan import Plan
 from bandana.flows.plan.roles import Role
+from bandana.flows.problems.environment import Environment, EnvironmentFields
 from bandana.flows.queries.cost import DAY, audits_seconds, block_paces, played
 from bandana.flows.texts.json_text import JsonObject
 from bandana.flows.texts.mistakes import SpecError
@@ -71,16 +72,7 @@ def explain(
     return {
         "suite": spec.name,
         "steps": list(steps),
-        "environments": [
-            {
-                "label": environment.label,
-                "name": environment.describe()["name"],
-                "kind": environment.kind,
-                "arms": environment.n_actions,
-                "shown": [what for what in ("values", "means", "regret") if environment.shows(what)],
-            }
-            for environment in plan.environments
-        ],
+        "environments": [_environment(environment) for environment in plan.environments],
         "horizon": spec.horizon,
         "unit": " or ".join(sorted({environment.unit for environment in plan.environments}, reverse=True)),
         "replications": spec.replications,
@@ -108,6 +100,16 @@ def _check_claims(cells: Sequence[Cell]) -> None:
                 spent = f"the ledger of {rounds:,} {cell.environment.unit} composes to {composed(main, events)}"
                 allowed = f"{main} = {claimed_as(main, claim.stated, events):.4g}"
                 raise SpecError(f"{where}: {claim.stated} allows {allowed}, and {spent}: claim that, or add noise")
+
+
+def _environment(environment: Environment[EnvironmentFields]) -> dict[str, object]:
+    return {
+        "label": environment.label,
+        "name": environment.describe()["name"],
+        "kind": environment.kind,
+        "arms": environment.n_actions,
+        "shown": [what for what in ("values", "means", "regret") if environment.shows(what)],
+    }
 
 
 def _blocks(cell: Cell, steps: Sequence[str], store: Store | None) -> tuple[int, int]:
