@@ -60,7 +60,7 @@ def measurement(document: Report) -> list[Block]:
         audits,
         [
             ("Replayed data", lambda a: a["measurement"]["table"]),
-            ("Replays per side", lambda a: number(a["measurement"]["replays_per_side"])),
+            ("Replays per side, at most", lambda a: number(a["measurement"]["replays_per_side"])),
             ("Confidence", _confidence),
             ("Seed", lambda a: str(a["measurement"]["seed"])),
             ("Validity", lambda a: a["measurement"]["text"]),

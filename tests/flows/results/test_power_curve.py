@@ -26,6 +26,14 @@ def test_it_runs_through_the_smallest_factor(entry):
     assert curve["caught"][-1] == 1.0
 
 
+def test_it_is_that_of_a_pair_with_all_replays():
+    entry = _small(audit(), 1.3)
+    bounds = entry["measurement"]["bounds"]
+    full = power_curve(entry)
+    bounds.insert(0, {**bounds[0], "n_data": 250, "n_neighbor": 250})
+    assert power_curve(entry) == full
+
+
 def test_the_audit_of_a_function_is_simulated_with_learned_scores():
     curve = power_curve(_small(black_box(), 2.5, n=1000))
     assert curve["quantity"] == "divergence of order 2"
