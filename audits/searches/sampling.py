@@ -115,20 +115,16 @@ def _pairs(request: Request) -> Iterator[Pair]:
 
     The order changes no bound, and one above the limit comes sooner. What replays need not catch is sought on the first.
     """
-    pairs = request.canaries
+    pairs, is_last = request.canaries, True  # the least favorable one last, and sought where it is needed
     if request.until_caught:
         pairs = tuple(pairs[i] for i in sorted(range(len(pairs)), key=lambda i: -request.shown[i]))
-        limit = min(request.trial.claim.gaussian.mu, accounted_mu(request.events))
-        order = pairs if max(request.shown) > limit * (1 + _ROUNDING) else ()
+        is_last = max(request.shown) > min(request.trial.claim.gaussian.mu, accounted_mu(request.events)) * (1 + _ROUNDING)
+        pairs = pairs if is_last else (request.least_favorable.pair, *pairs)
         if SAMPLING not in request.must_catch:
-            yield (order or (request.least_favorable.pair,))[0]
-            return
-        if not order:
-            yield request.least_favorable.pair
-            yield from pairs
-            return
+            pairs, is_last = pairs[:1], False
     yield from pairs
-    yield request.least_favorable.pair
+    if is_last:
+        yield request.least_favorable.pair
 
 
 def _in_one_run(request: Request, plan: tuple[PlannedBound, ...], failure: float) -> Measurement:

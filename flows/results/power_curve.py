@@ -30,8 +30,7 @@ def power_curve(entry: AuditEntry | Audit) -> PowerCurve | None:
         return None
     if looked[0]["view"] == OUTPUT:  # a release is audited in seconds, and its smallest fault is a rough estimate
         return None
-    first = [b for b in looked if b["view"] == looked[0]["view"]]  # that the claim is held against in the first place
-    bound = max(first, key=lambda b: b["n_data"])
+    bound = max(looked, key=lambda b: (b["view"] == looked[0]["view"], b["n_data"]))  # the first view decides the claim
     method, parameters = method_of(_quantity(bound["quantity"]), measured["seed"], bound["view"] == "actions")
     last = min(LARGEST_FACTOR, 1 + 2 * max(smallest - 1, 1e-3))
     factors = sorted({smallest, *(1 + (last - 1) * step / _POINTS for step in range(_POINTS + 1))})

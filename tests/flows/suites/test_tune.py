@@ -79,9 +79,9 @@ NAMES = ("linucb non-private", "linucb joint tight eps=1")
 def test_every_cell_gets_the_value_that_was_chosen_for_it_and_its_twin_the_same(write):
     spec = write()
     chosen_for(spec, dict(zip(NAMES, (0.1, 1.0), strict=True)))
-    found = {cell.name: cell.settings.parameters.get("beta_scale") for cell in Plan.of(spec).played}
-    assert [found[name] for name in NAMES] == [0.1, 1.0]
-    assert found["linucb joint tight eps=1 without noise"] == 1.0
+    beta_scales = {cell.name: cell.settings.parameters.get("beta_scale") for cell in Plan.of(spec).played}
+    assert [beta_scales[name] for name in NAMES] == [0.1, 1.0]
+    assert beta_scales["linucb joint tight eps=1 without noise"] == 1.0
 
 
 def test_tuning_plays_other_seeds_and_instances_and_no_reference(write):
