@@ -9,7 +9,20 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from bandana.privacy_core.checks import at_least, failure_of, non_negative, one_of, order, positive, probability, rates
+from bandana.privacy_core.checks import (
+    at_least,
+    failure_of,
+    level,
+    non_negative,
+    number,
+    one_of,
+    order,
+    positive,
+    probability,
+    rates,
+    small_delta,
+    suggestion,
+)
 
 NAN, INF = math.nan, math.inf
 TINY, HUGE = 5e-324, 1.7976931348623157e308
@@ -91,3 +104,31 @@ def test_failure_of():
     for failure in (None, 0.1):
         with pytest.raises(ValueError, match=r"^horizon must be a whole number of at least 1, got 0$"):
             failure_of(failure, 0)
+
+
+@pytest.mark.parametrize(
+    ("check", "good", "bad", "rule"),
+    [
+        (level, [1e-9, 1, 1e9], [0.9e-9, 1.1e9, 0, -1, NAN, INF], "lie between 1e-09 and 1e+09"),
+        (small_delta, [TINY, 1e-5, 0.1], [0, 0.11, -TINY, 1, NAN, INF], "be above 0 and at most 0.1"),
+    ],
+)
+def test_levels_that_users_may_ask_for(check, good, bad, rule):
+    for value in good:
+        assert check("size", value) == value
+    for value in bad:
+        with pytest.raises(ValueError, match=re.escape(f"size must {rule}, got {value!r}")):
+            check("size", value)
+
+
+def test_the_name_that_is_most_alike_is_suggested():
+    assert suggestion("Linucb", ["LinUCB", "linucb-tight", "dp-ucb"]) == "; did you mean 'LinUCB'?"
+    assert suggestion("xyz", ["LinUCB", "dp-ucb"]) == ""
+
+
+def test_numbers_are_read_in_plain_digits():
+    texts = {"1000": 1000, " .5": 0.5, "1e-5 ": 1e-5, "-2.": -2, "+7E2": 700}
+    assert [number(text) for text in texts] == list(texts.values())
+    for text in ("1_0", "1e999", "nan", "inf", "", "0x1", "١", "1 2"):
+        with pytest.raises(ValueError, match=re.escape(f"must be a number such as 1000, 0.5 or 1e-5, got {text!r}")):
+            number(text)

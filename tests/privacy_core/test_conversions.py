@@ -318,3 +318,19 @@ def test_the_largest_epsilon_of_pure_dp_is_its_own():
     assert PureDP(0.3).epsilon_at(0.0) == 0.3
     with pytest.raises(ValueError, match=r"delta must lie strictly between 0 and 1, got 0\.0"):
         PureDP(0.3).approx(0.0)
+
+
+@pytest.mark.parametrize("alpha", [1.5, 3.0, 40.0])
+def test_rdp_of_a_tiny_pure_epsilon_by_hand(alpha):
+    """Alpha e^2 / 2 up to a share of e; never more than e."""
+    for e in (1e-9, 1e-5, 0.99e-4):
+        assert PureDP(e).rdp(alpha) == pytest.approx(alpha * e * e / 2, rel=1e-6)
+    assert PureDP(1e-5).rdp(1e7) == 1e-5
+
+
+def test_a_huge_rho_by_hand():
+    """Rho + 2 sqrt(rho log(1 / delta)); the last digits show the second term."""
+    for rho in (1e16, 1e20):
+        exact = rho + 2 * math.sqrt(rho * math.log(1e5))
+        assert ZCDP(rho).epsilon_at(1e-5) == pytest.approx(exact, rel=1e-13)
+    assert ZCDP(0.9e15).epsilon_at(1e-5) == pytest.approx(0.9e15 + 2 * math.sqrt(0.9e15 * math.log(1e5)), rel=1e-9)

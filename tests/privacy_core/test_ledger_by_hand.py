@@ -9,7 +9,9 @@ import pytest
 from doubles import ConstantNoise, span
 
 from bandana.privacy_core import (
+    Carried,
     Exact,
+    FactorizedSum,
     Gaussian,
     GaussianDP,
     GaussianEvent,
@@ -20,6 +22,8 @@ from bandana.privacy_core import (
     NoPrivacy,
     PrivacyCurve,
     PureDP,
+    Relation,
+    TrustModel,
 )
 from bandana.privacy_core.accounting.book import Book
 
@@ -166,3 +170,40 @@ def test_the_transcript_is_kept_only_if_asked_for():
     assert entry.output.tolist() == [4.0]
     assert entry.reps.tolist() == [1]
     assert (entry.records.start.tolist(), entry.records.stop.tolist()) == ([0], [4])
+
+
+def test_replicates_over_the_same_records_pay_together():
+    """Two runs, each with a release of its own to records 0 and 1, and one to record 2 of the second alone."""
+    ledger = LiveLedger(2, ConstantNoise())
+    assert ledger.composed_record() == Counter()
+    ledger.release(UNIT, np.zeros((2, 1)), records=span(0, 2, 2))
+    ledger.release(DOUBLE, ONE, records=span(2, 3), reps=np.array([1]))
+    assert ledger.composed_record() == Counter({UNIT.event: 2})
+    ledger.release(Laplace(1.0, 1.0), ONE, records=span(2, 3), reps=np.array([0]))
+    # Record 2 paid the Laplace event, which no other did: both are named, each as often as the record that paid most.
+    assert ledger.composed_record() == Counter({UNIT.event: 2, DOUBLE.event: 1, LaplaceEvent(1.0): 1})
+    ledger.release(Exact(), np.zeros((2, 1)), records=span(5, 6, 2))
+    assert ledger.composed_record() == Counter({NonPrivateEvent(): 1})
+
+
+def test_a_transcript_holds_on_to_no_exact_state():
+    ledger = LiveLedger(1, ConstantNoise(), keeps_transcript=True)
+    sums = FactorizedSum(UNIT, 3)
+    sums.close(sums.add(sums.init(1, (1,)), np.ones((1, 1)), np.ones(1, dtype=np.int64)), ledger)
+    (release,) = ledger.transcript
+    assert release.carried.label == ""
+    assert release.carried.columns == sums.factorization
+    assert release.carried.rest is None
+
+
+def test_the_row_that_carries_wrong_records_is_named():
+    ledger = LiveLedger(2, ConstantNoise())
+    with pytest.raises(ValueError, match=r"carried records must be .*, \[-1, -1\); got \[3, 4\)"):
+        ledger.release(UNIT, np.zeros((2, 1)), records=span(4, 5, 2), carried=Carried("", np.array([4, 3])))
+
+
+def test_a_curve_is_of_the_ledger_s_relation_and_trust():
+    ledger = LiveLedger(1, ConstantNoise(), trust=TrustModel.LOCAL)
+    assert ledger.curve() is None
+    ledger.release(Gaussian(1.0, 1.0, Relation.REPLACE_REWARD), ONE, records=span(0, 1))
+    assert (ledger.curve().relation, ledger.curve().trust) == (Relation.REPLACE_REWARD, TrustModel.LOCAL)

@@ -18,7 +18,9 @@ from scipy.special import ndtri_exp
 
 from bandana.privacy_core import (
     ZCDP,
+    BoundedRangeEvent,
     BudgetExceeded,
+    Carried,
     ConcentratedEvent,
     DiscreteGaussian,
     DoublingSum,
@@ -35,11 +37,14 @@ from bandana.privacy_core import (
     PhaseSum,
     PrivacyCurve,
     PureDP,
+    PureEvent,
     RenyiDP,
+    ResponseEvent,
     SecureNoise,
     SymmetricGaussian,
     TreeSum,
 )
+from bandana.privacy_core.accounting.factorization import factorize
 from bandana.privacy_core.noise import sources as noise
 
 MULTIPLIERS = st.floats(-3, 5).map(lambda exponent: 10.0**exponent)
@@ -328,3 +333,37 @@ def test_sums_run_on_it(sums):
         assert (np.abs(noisy - total) < 17 * sums.noise_deviation(step + 1)).all()
     found = ledger.guarantee()
     assert type(found) is (PureDP if isinstance(sums.mechanism, Laplace) else GaussianDP)
+
+
+@pytest.mark.parametrize("epsilon", [1e-3, 0.5, 1.0, 4.0])
+def test_the_grid_s_cost_of_a_selection_by_hand(epsilon):
+    """Four steps of 2^-13 min(1, epsilon), and the rounding of a division, 2^-11 of that."""
+    pure = SecureNoise().cost(PureEvent(epsilon)).epsilon - epsilon
+    assert pure == pytest.approx(4 * 2.0**-13 * min(1, epsilon) * (1 + 2.0**-11), rel=1e-9)
+    ranged, answer = (SecureNoise().cost(kind) for kind in (BoundedRangeEvent(epsilon), ResponseEvent(epsilon, 4)))
+    assert epsilon < ranged.epsilon <= epsilon * (1 + 1e-11)
+    assert (epsilon < answer.epsilon <= epsilon * (1 + 1e-11), answer.n_options) == (True, 4)
+
+
+def test_the_wider_noise_pays_for_lattice_and_rounding():
+    """In exact fractions: a distance of 1 + 2^-13 (1 + 2^-11) in units of the noise, at the lattice's factor, is below 1."""
+    step, rounding = Fraction(1, 2**13), 1 + Fraction(1, 2**11)
+    lattice = 1 + Fraction(26, 10) * step
+    gaussian, laplace = Fraction(SecureNoise._WIDER_GAUSSIAN), Fraction(SecureNoise._WIDER_LAPLACE)
+    for wider, factor in ((gaussian, lattice), (laplace, Fraction(1))):
+        spent = factor * (1 / wider + step * rounding)
+        assert 1 - Fraction(1, 10**11) < spent < 1
+
+
+def test_a_row_meets_the_grid_with_what_it_lost():
+    """What a row of a sequence lost in floating point comes back before it is rounded."""
+    noise = GridOnly()
+    ledger = LiveLedger(1, noise)
+    carried = Carried("", np.zeros(1, dtype=np.int64), factorize(3), lambda: np.full((1, 1), 0.5))
+    output = ledger.release(Gaussian(1.0, 1.0), np.full((1, 1), 2.0), records=span(0, 1), carried=carried)
+    assert output == pytest.approx(2.5, abs=1e-3)
+
+
+def test_a_value_far_below_zero_is_named():
+    with pytest.raises(ValueError, match=r"the value -1e\+30 cannot be put on a grid"):
+        Gaussian(1.0, 1.0).draw(SecureNoise(), np.array([[0.0, -1e30, 5.0]]))

@@ -11,6 +11,7 @@ from scipy.special import ndtri
 from bandana.privacy_core import (
     ZCDP,
     BoundedRangeEvent,
+    ConcentratedEvent,
     GaussianDP,
     GaussianEvent,
     LaplaceEvent,
@@ -196,3 +197,26 @@ def test_what_is_no_event_is_refused(kind, more):
         kind(0.0, *more)
     with pytest.raises(ValueError, match="n_options must be a whole number of at least 2"):
         ResponseEvent(1.0, 1)
+
+
+@pytest.mark.parametrize("kind", [PureEvent, lambda epsilon: ResponseEvent(epsilon, 3)])
+def test_concentrated_cost_of_what_is_pure(kind):
+    """Half of the square, and enough: no divergence of order alpha exceeds alpha rho."""
+    for epsilon in EPSILONS:
+        event = kind(epsilon)
+        assert event.rho == pytest.approx(epsilon**2 / 2, rel=1e-12)
+        assert all(event.rdp(alpha) <= alpha * event.rho * (1 + 1e-9) for alpha in (1.1, 2, 7, 50))
+
+
+def test_mu_of_a_mixture_by_hand():
+    """The root of the sum of squares; of pure events alone what their sum implies, where that is less."""
+    assert accounted_mu(()) == 0
+    gaussian_event, pure = GaussianEvent(2.0), PureEvent(0.8)
+    one = PureDP(0.8).gdp().mu
+    assert accounted_mu(((gaussian_event, 3), (pure, 2))) == pytest.approx(math.sqrt(3 / 4 + 2 * one**2), rel=1e-12)
+    assert accounted_mu(((gaussian_event, 3), (ConcentratedEvent(0.1), 1))) == math.inf
+    assert accounted_mu(((ConcentratedEvent(0.1), 1), (gaussian_event, 3))) == math.inf
+    many, large = ((pure, 9),), ((PureEvent(9.0), 2),)
+    assert accounted_mu(many) == pytest.approx(3 * one, rel=1e-12)
+    assert 3 * one < PureDP(7.2).gdp().mu
+    assert accounted_mu(large) == pytest.approx(min(math.sqrt(2) * PureDP(9.0).gdp().mu, PureDP(18.0).gdp().mu), rel=1e-12)

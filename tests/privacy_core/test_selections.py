@@ -225,3 +225,45 @@ def test_noise_that_selections_do_not_show_is_refused():
         with pytest.raises(TypeError, match="Exponential selects; what it releases has no noise"):
             call(Exponential(1.0, 1.0))
     assert math.isnan(Exponential(1.0, 1.0).deviation)
+
+
+def test_the_closed_form_counts_gaps_in_units_of_the_scale():
+    """Of two scores 3 apart at a scale of 2 the lesser one: e^-1.5 (1 + 0.75) / 2."""
+    lesser = math.exp(-1.5) * 1.75 / 2
+    assert _p(NoisyMax(1.0, 2.0), 0, 3) == pytest.approx([lesser, 1 - lesser])
+    assert _p(NoisyMax(4.0, 0.5), 3, 0) == pytest.approx([1 - lesser, lesser])
+
+
+def test_each_row_has_its_own_change():
+    queries, moved = np.zeros((2, 3)), np.array([[0.1, -0.2, 0.0], [0.0, 0.7, 0.3]])
+    assert AboveThreshold(1.0, 1.0).change(queries, moved).tolist() == [0.2, 0.7]
+    assert AboveThreshold(1.0, 1.0, is_monotone=True).change(queries, moved).tolist() == [math.inf, 0.7]
+
+
+def test_one_wrong_row_among_right_ones_is_refused():
+    mechanism = RandomizedResponse(3, 1.0)
+    value = mechanism.one_hot([0, 2])
+    value[1] = [1.0, 0.0, 1.0]
+    with pytest.raises(ValueError, match="at one of 3 options"):
+        mechanism.draw(NoNoise(), value)
+
+
+class _Told(ReproducibleNoise):
+    """Keeps the scale and the noise multiplier that each call names."""
+
+    def __init__(self):
+        super().__init__(np.random.SeedSequence(0))
+        self.named = []
+
+    def add_laplace(self, value, scale, noise_multiplier):
+        self.named.append((scale, noise_multiplier))
+        return super().add_laplace(value, scale, noise_multiplier)
+
+
+@pytest.mark.parametrize("mechanism", [NoisyMax(0.5, 3.0), AboveThreshold(0.5, 3.0), AboveThreshold(0.5, 3.0, True)])
+def test_a_source_with_a_grid_is_given_scale_over_sensitivity(mechanism):
+    noise = _Told()
+    mechanism.draw(noise, np.zeros((1, 4)))
+    assert len(noise.named) == (2 if isinstance(mechanism, AboveThreshold) else 1)
+    for scale, multiplier in noise.named:
+        assert multiplier == pytest.approx(scale / mechanism.sensitivity, rel=1e-12)

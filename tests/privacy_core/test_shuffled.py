@@ -61,13 +61,17 @@ def test_the_unit_of_mu_by_hand():
     assert ratios[2] < 1.0003
 
 
-def test_bits_are_as_few_as_the_promise_allows():
+@pytest.mark.parametrize(("n_users", "n_coordinates"), [(10, 9), (1, 9), (1, 4000)])
+def test_bits_are_as_few_as_the_promise_allows(n_users, n_coordinates):
     promise = ApproxDP(2.0, 1e-5)
-    found = bits_for(promise, 40.0, 33, 9, 10)
-    fewer = ShuffledBits(40.0, 33, found.n_bits - 10, 9, found.slack)
+    found = bits_for(promise, 40.0, 33, n_coordinates, n_users)
+    fewer = ShuffledBits(40.0, 33, found.n_bits - n_users, n_coordinates, found.slack)
     epsilon = [PrivacyCurve.of({one.event: 1}).epsilon(promise.delta) for one in (found, fewer)]
     assert epsilon[0] <= promise.epsilon < epsilon[1]
-    assert found.n_bits % 10 == 0
+    assert found.n_bits % n_users == 0
+
+
+def test_what_no_bits_can_hide_is_refused():
     with pytest.raises(ValueError, match="add bits"):
         unit_mu(20, 15, 1e-6)
     with pytest.raises(ValueError, match="epsilon = 1e-09 with delta = 1e-05 needs more than 5,000,000 shuffled bits"):
@@ -133,3 +137,18 @@ def test_no_budget_counts_a_slack():
     state = sums.add(sums.init(1, (1,)), np.ones((1, 1)), np.ones(1, dtype=int))
     with pytest.raises(ValueError, match="leave the budget out"):
         sums.close(state, ledger)
+
+
+def test_scaled_bits_have_so_much_more_noise():
+    bits = ShuffledBits(2.0, 1, 100, 3, 1e-9)
+    assert bits.scaled(3.0).n_bits == 900
+    assert bits.scaled(3.0).scale == pytest.approx(3 * bits.scale)
+    assert bits.scaled(0.01).n_bits == 1
+
+
+def test_coordinates_share_the_slack():
+    """Each has its tail: of 100 coordinates a hundredth of the slack."""
+    event = ShuffledBits(3.0, 2, 60, 100, 1e-3).event
+    assert event.slack == 1e-3
+    assert 1 / event.noise_multiplier == pytest.approx(3 * unit_mu(60, 2, 1e-5), rel=1e-12)
+    assert unit_mu(60, 2, 1e-5) > 1.001 * unit_mu(60, 2, 1e-3)

@@ -163,3 +163,17 @@ def test_refusals(changed, message):
         StackedGaussian(**(usual | changed))
     with pytest.raises(ValueError, match=message):
         StackedLaplace(**(usual | changed), dimension=3)
+
+
+@pytest.mark.parametrize("ratio", [0.5, 1.0, 3.0])
+def test_the_laplace_sensitivity_of_vectors_with_other_noise(ratio):
+    """That of vectors shorter by the ratio; in one dimension all pairs of records are tried, which none exceeds."""
+    stacked = StackedLaplace(NORMS, VALUES, SHARES, 1, 1.0, vector_ratio=ratio)
+    largest = 0.0
+    for r, bound, share in zip(NORMS, VALUES, SHARES, strict=True):
+        x, other = (side.ravel() for side in np.meshgrid(np.linspace(-r, r, 201), np.linspace(-r, r, 201)))
+        vectors = np.maximum(np.abs(x - other), np.abs(x + other)) * bound / ratio
+        largest += (np.abs(x**2 - other**2) + vectors).max() / share
+    assert largest <= stacked.sensitivity * (1 + 1e-12)
+    shorter = StackedLaplace(NORMS, tuple(bound / ratio for bound in VALUES), SHARES, 1, 1.0)
+    assert stacked.sensitivity == pytest.approx(shorter.sensitivity, rel=1e-12)

@@ -256,3 +256,8 @@ def test_numbers_of_releases_of_another_type(structure, message):
     assert calibrate(GaussianDP(1.0), np.int64(4)) == calibrate(GaussianDP(1.0), 4)
     with pytest.raises(ValueError, match=message):
         calibrate(GaussianDP(1.0), structure)
+
+
+def test_one_release_where_no_number_is_given():
+    assert Releases() == Releases(1)
+    assert calibrate(GaussianDP(0.5)) == calibrate(GaussianDP(0.5), Releases()) == pytest.approx(2.0, rel=1e-11)

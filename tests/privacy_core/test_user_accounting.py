@@ -21,6 +21,7 @@ from bandana.privacy_core import (
     FactorizedSum,
     Gaussian,
     GaussianDP,
+    GaussianEvent,
     Laplace,
     LaplaceEvent,
     LiveLedger,
@@ -34,6 +35,7 @@ from bandana.privacy_core import (
     Releases,
     Tree,
     TreeSum,
+    TrustModel,
     calibrate,
 )
 from bandana.privacy_core.accounting.factorization import MOST_BUFFERS, BufferedFactorization, factorize, optimal_buffers
@@ -297,6 +299,7 @@ def test_a_long_tree_is_solved_at_once():
 
 def test_participation_of_a_column():
     assert Participation.of(["a", "b", "a", "c", "a"]) == Participation(3, 2)
+    assert Participation.of(["a", "b", "c", "a"]) == Participation(2, 3)
     assert Participation.of([1, 2, 3]) == Participation(1)
     assert str(Participation(3, 2)) == "up to 3 records a user, 2 or more records apart"
     with pytest.raises(ValueError, match="records of one user must be a whole number of at least 1, got 0"):
@@ -308,3 +311,33 @@ def test_participation_of_a_column():
 def test_one_kind_of_noise_is_calibrated_for_users():
     with pytest.raises(ValueError, match="one kind of noise"):
         calibrate(GaussianDP(1.0), ByUsers(Mixture({LaplaceEvent(1.0): 1}), Participation(2)))
+
+
+def test_what_users_are_promised_keeps_the_trust():
+    """In closed form, and where two replicates paid in noise of two kinds, of which neither is worse at every delta."""
+    ledger = LiveLedger(2, ConstantNoise(), trust=TrustModel.LOCAL)
+    ledger.release(Gaussian(1.0, 2.0), np.zeros(1), records=span(0, 2), reps=np.array([0]))
+    found = ledger.user_guarantee(Participation(2))
+    assert (found.mu, found.trust, found.relation) == (pytest.approx(1.0), TrustModel.LOCAL, Relation.USER)
+    ledger.release(Laplace(1.0, 5.0), np.zeros(1), records=span(0, 2), reps=np.array([1]))
+    both = ledger.user_guarantee(Participation(2))
+    assert (both.trust, both.relation) == (TrustModel.LOCAL, Relation.USER)
+    assert both.epsilon(1e-5) == pytest.approx(GaussianDP(1.0).epsilon(1e-5), rel=1e-9)
+    assert both.epsilon(0.38) <= 0.4
+
+
+@pytest.mark.parametrize("most", [1, 2, 3, 7])
+def test_there_is_one_sensitivity_for_each_number_of_records(most):
+    """Five steps, two apart: three records fit, and more move no more."""
+    squares = squared_sensitivities(factorize(5), most, 2)
+    assert len(squares) == most + 1
+    assert squares[:2] == (0.0, 1.0)
+    assert list(squares) == sorted(squares)
+    assert all(value == squares[3] for value in squares[3:])
+
+
+def test_parts_with_laplace_noise_beside_others_are_not_calibrated_for_users():
+    mixture = Mixture({GaussianEvent(1.0): 1, LaplaceEvent(1.0): 1})
+    for noise in (LaplaceEvent, GaussianEvent):
+        with pytest.raises(ValueError, match="noise for users is calibrated to one kind of noise"):
+            ByUsers(mixture, Participation(2)).events(1.0, noise)

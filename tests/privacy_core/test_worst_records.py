@@ -30,7 +30,7 @@ from bandana.privacy_core import (
     Relation,
     TrustModel,
 )
-from bandana.privacy_core.accounting.book import _unsurpassed
+from bandana.privacy_core.accounting.book import Book, _unsurpassed
 
 N_RECORDS = 12
 GAUSSIANS = [Gaussian(1.0, 1.0), Gaussian(1.0, 2.0), Gaussian(1.0, 0.7)]
@@ -292,3 +292,16 @@ def test_many_charges(n_reps, n_charges):
 def test_totals_are_compared_to_twelve_digits_whatever_their_size(unit):
     totals = [np.array(column, dtype=np.longdouble) * unit for column in ([2.0, 1.0, 1.0], [1.0, 2.0, 1.0])]
     assert sorted(_unsurpassed(totals)) == [0, 1]
+
+
+@pytest.mark.parametrize("n_kinds", [5, 8, 9, 64, 65, 300])
+def test_kinds_beyond_a_limit_count_as_the_most_costly_of_their_group(n_kinds):
+    book = Book(1)
+    for i in range(n_kinds):
+        book.add(LaplaceEvent(1.0 + i), 0, 1, None)
+    book.add(GaussianEvent(3.0), 0, 1, None)
+    for n_edges, limit in ((10, 64), (10**7, 8)):
+        events = book._told_apart(n_edges)
+        assert events[-1] == GaussianEvent(3.0)
+        assert all(event.noise_multiplier <= 1.0 + i for i, event in enumerate(events[:-1]))
+        assert len(set(events[:-1])) == min(n_kinds, limit)
