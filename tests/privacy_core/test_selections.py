@@ -228,7 +228,7 @@ def test_noise_that_selections_do_not_show_is_refused():
 
 
 def test_the_closed_form_counts_gaps_in_units_of_the_scale():
-    """Of two scores 3 apart at a scale of 2 the lesser one: e^-1.5 (1 + 0.75) / 2."""
+    """The lesser of two scores that are 3 apart, at a scale of 2: e^-1.5 (1 + 0.75) / 2."""
     lesser = math.exp(-1.5) * 1.75 / 2
     assert _p(NoisyMax(1.0, 2.0), 0, 3) == pytest.approx([lesser, 1 - lesser])
     assert _p(NoisyMax(4.0, 0.5), 3, 0) == pytest.approx([1 - lesser, lesser])
@@ -267,3 +267,11 @@ def test_a_source_with_a_grid_is_given_scale_over_sensitivity(mechanism):
     assert len(noise.named) == (2 if isinstance(mechanism, AboveThreshold) else 1)
     for scale, multiplier in noise.named:
         assert multiplier == pytest.approx(scale / mechanism.sensitivity, rel=1e-12)
+
+
+@pytest.mark.parametrize("kind", [Exponential, PermuteAndFlip, NoisyMax])
+def test_the_cost_and_the_scale_of_a_selection_by_hand(kind):
+    """A range of 2 and a noise multiplier of 4: scores count in eighths, and epsilon is a quarter."""
+    mechanism = kind(2.0, 4.0)
+    assert (mechanism.scale, mechanism.event.epsilon) == (8.0, 0.25)
+    assert _p(mechanism, 0, 8, 4) == pytest.approx(_p(kind(1.0, 1.0), 0, 1, 0.5))

@@ -341,3 +341,13 @@ def test_parts_with_laplace_noise_beside_others_are_not_calibrated_for_users():
     for noise in (LaplaceEvent, GaussianEvent):
         with pytest.raises(ValueError, match="noise for users is calibrated to one kind of noise"):
             ByUsers(mixture, Participation(2)).events(1.0, noise)
+
+
+def test_spans_that_cross_cost_a_user_the_worst_record_s_times_his_records():
+    """Three spans of which two at most hold a record: four times what that record pays, and as pure epsilons twice."""
+    gaussian, laplace = LiveLedger(1, ConstantNoise()), LiveLedger(1, ConstantNoise())
+    for start, stop in ((0, 3), (2, 5), (4, 7)):
+        gaussian.release(Gaussian(1.0, 2.0), np.zeros(1), records=span(start, stop))
+        laplace.release(Laplace(1.0, 2.0), np.zeros(1), records=span(start, stop))
+    assert mu_of(gaussian, 2) == pytest.approx(math.sqrt(4 * 2 / 4), rel=1e-8)
+    assert laplace.user_guarantee(Participation(2)).epsilon == pytest.approx(2 * 2 / 2, rel=1e-8)
