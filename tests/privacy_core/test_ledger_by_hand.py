@@ -176,6 +176,8 @@ def test_replicates_over_the_same_records_pay_together():
     """Two runs, each with a release of its own to records 0 and 1, and one to record 2 of the second alone."""
     ledger = LiveLedger(2, ConstantNoise())
     assert ledger.composed_record() == Counter()
+    ledger.release(DOUBLE, np.zeros((2, 1)), records=span(1, 1, 2))
+    assert ledger.composed_record() == Counter()
     ledger.release(UNIT, np.zeros((2, 1)), records=span(0, 2, 2))
     ledger.release(DOUBLE, ONE, records=span(2, 3), reps=np.array([1]))
     assert ledger.composed_record() == Counter({UNIT.event: 2})

@@ -110,7 +110,7 @@ def test_the_curve_is_symmetric(event):
     assert np.allclose(event.delta(-x), 1 - np.exp(-x) * (1 - event.delta(x)), atol=1e-12)
 
 
-@pytest.mark.parametrize("count", [3, 40])
+@pytest.mark.parametrize("count", [2, 3, 40])
 @pytest.mark.parametrize("event", [ResponseEvent(0.3, 4), PureEvent(0.3), BoundedRangeEvent(0.3)], ids=repr)
 def test_compositions_lie_between_the_worst_case_and_every_bound(event, count):
     """At least the exact curve of `count` equal responses, and no more than basic composition."""

@@ -275,3 +275,8 @@ def test_the_cost_and_the_scale_of_a_selection_by_hand(kind):
     mechanism = kind(2.0, 4.0)
     assert (mechanism.scale, mechanism.event.epsilon) == (8.0, 0.25)
     assert _p(mechanism, 0, 8, 4) == pytest.approx(_p(kind(1.0, 1.0), 0, 1, 0.5))
+
+
+@pytest.mark.parametrize("mechanism", ALL, ids=str)
+def test_the_probabilities_of_each_row_add_up_to_one(mechanism):
+    assert np.exp(mechanism.log_probabilities(_value(mechanism))).sum(axis=1) == pytest.approx(np.ones(4), rel=1e-9)

@@ -144,6 +144,7 @@ def test_scaled_bits_have_so_much_more_noise():
     assert bits.scaled(3.0).n_bits == 900
     assert bits.scaled(3.0).scale == pytest.approx(3 * bits.scale)
     assert bits.scaled(0.01).n_bits == 1
+    assert bits.noise_multiplier == pytest.approx(math.sqrt(100) / 2 / 2.0)
 
 
 def test_coordinates_share_the_slack():
