@@ -2,8 +2,8 @@
 
     python -m tests.pinned_bounds      # writes the file anew: first say in CHANGELOG.md which bounds changed, and why
 
-Choices that only decide how sharp a bound is are seen by no test of its guarantee. But reviewers read the bound, and evidence of
-an earlier version is recomputed to the same numbers.
+Choices that only decide how sharp a bound is are seen by no test of its guarantee. But reviewers read the bound, and from
+evidence of an earlier version the same numbers are recomputed.
 """
 
 import json
@@ -12,10 +12,20 @@ from pathlib import Path
 import numpy as np
 from scipy.special import ndtri
 
-from bandana.audits.bounds import means, one_run, samples, tradeoff_bounds
-from bandana.audits.bounds.evalues import ApproxClaims, GaussianClaims
+from bandana.audits.bounds import (
+    coin_flips,
+    divergence_bounds,
+    error_rates,
+    evalues,
+    means,
+    one_run,
+    one_run_methods,
+    samples,
+    tradeoff_bounds,
+)
 from bandana.audits.bounds.methods import METHODS, bound
 from bandana.audits.bounds.power import share_caught, smallest_factor_caught
+from bandana.privacy_core import GaussianDP, PureDP
 
 PLACE = Path(__file__).parent / "data" / "pinned_bounds.json"
 PARAMETERS = {
@@ -75,13 +85,27 @@ def said():
         ]
         is_in = _spread(len(data), 521) < 0.5
         scores = np.where(is_in, neighbor, data)
-        for label, claims in (
-            ("epsilon", ApproxClaims(np.arange(1, 60) * 0.05, 0.01)),
-            ("mu", GaussianClaims(np.arange(1, 60) * 0.05)),
+        for name, given in (
+            ("one-run-mu", {"n_guesses": 500}),
+            ("one-run-epsilon", {"n_guesses": 500, "delta": 1e-5}),
+            ("one-run-sequential", {"delta": 1e-5, "around": 1.0}),
+            ("one-run-sequential-mu", {"around": 1.0}),
         ):
-            found[f"one run, {label}, {kind}"] = [one_run.sequential_lower(scores, is_in, claims, 0.05)]
+            found[f"{name}, {kind}"] = [one_run_methods.bound(name, scores, is_in, 0.05, **given)]
+        for delta in (None, 0.0, 0.02):
+            found[f"threshold, {kind}, {delta}"] = [error_rates.choose_threshold(half, neighbor, 0.05, delta)]
+        for delta in (0.0, 0.02):
+            planned = coin_flips.design(np.concatenate([data, neighbor]), delta, 0.05, 3000)
+            found[f"design, {kind}, {delta}"] = [planned.start, planned.reach, planned.predicted, planned.tilt]
+        found[f"unless they are learned, {kind}"] = [
+            divergence_bounds.renyi_lower(data, neighbor, 3.0, 0.05), divergence_bounds.rho_lower(data, neighbor, 0.05),
+            coin_flips.epsilon_lower(data, neighbor, 0.01, 0.05), evalues.epsilon_lower(data, neighbor, 0.01, 0.05),
+            evalues.mu_lower(data, neighbor, 0.05), evalues.mu_lower(data, neighbor, 0.05, is_learned=True),
+        ]  # fmt: skip
     for counts in ((1000, 400, 300), (1000, 1000, 620), (200, 200, 200)):
         found[f"one run, {counts}"] = [one_run.mu_lower(*counts, 0.05), one_run.epsilon_lower(*counts, 1e-4, 0.05)]
+    for claim in (GaussianDP(0.5), GaussianDP(3.0), PureDP(1.0), PureDP(4.0)):
+        found[f"guesses, {claim}"] = [one_run_methods.n_guesses_for(n, claim, 0.05) for n in (1, 300, 2000)]
     for name, claimed in (("mu-curve", 1.0), ("epsilon-coins", 1.0), ("rho", 0.5)):
         given = {"delta": 0.0} if name == "epsilon-coins" else {}
         smallest = smallest_factor_caught(name, given, 0.05, claimed, 400, n_trials=20)
