@@ -97,6 +97,14 @@ def said():
         for delta in (0.0, 0.02):
             planned = coin_flips.design(np.concatenate([data, neighbor]), delta, 0.05, 3000)
             found[f"design, {kind}, {delta}"] = [planned.start, planned.reach, planned.predicted, planned.tilt]
+        found[f"unless they are learned, by name, {kind}"] = [
+            bound(name, data, neighbor, 0.05, **PARAMETERS.get(name, {}))
+            for name, method in METHODS.items() if "is_learned" in method.parameters
+        ]  # fmt: skip
+        process = evalues.EProcess(evalues.RenyiClaims(3.0, np.arange(1, 60) * 0.05))
+        for start, stop in samples.block_cuts(len(data)):
+            wealth = process.update(data[start:stop], neighbor[start:stop])
+        found[f"bets on Renyi claims, {kind}"] = [process.lower(0.05), *wealth[[0, 5, 20]].tolist()]
         found[f"unless they are learned, {kind}"] = [
             divergence_bounds.renyi_lower(data, neighbor, 3.0, 0.05), divergence_bounds.rho_lower(data, neighbor, 0.05),
             coin_flips.epsilon_lower(data, neighbor, 0.01, 0.05), evalues.epsilon_lower(data, neighbor, 0.01, 0.05),
@@ -104,7 +112,7 @@ def said():
         ]  # fmt: skip
     for counts in ((1000, 400, 300), (1000, 1000, 620), (200, 200, 200)):
         found[f"one run, {counts}"] = [one_run.mu_lower(*counts, 0.05), one_run.epsilon_lower(*counts, 1e-4, 0.05)]
-    for claim in (GaussianDP(0.5), GaussianDP(3.0), PureDP(1.0), PureDP(4.0)):
+    for claim in (*map(GaussianDP, (0.2, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0)), PureDP(1.0), PureDP(4.0)):
         found[f"guesses, {claim}"] = [one_run_methods.n_guesses_for(n, claim, 0.05) for n in (1, 300, 2000)]
     for name, claimed in (("mu-curve", 1.0), ("epsilon-coins", 1.0), ("rho", 0.5)):
         given = {"delta": 0.0} if name == "epsilon-coins" else {}
