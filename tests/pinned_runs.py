@@ -1,0 +1,86 @@
+"""What every calibration of the catalog plays, releases and spends in a short run: `tests/data/pinned_runs.json`.
+
+    python -m tests.pinned_runs      # writes the file anew: first say in CHANGELOG.md whose numbers changed, and why
+
+Widths, scales and choices that no claim rests on are seen by no other test where both writings of an algorithm share them.
+Who repeats a run of an earlier version must get its numbers.
+"""
+
+import json
+import math
+from collections.abc import Iterator
+from hashlib import sha256
+from pathlib import Path
+
+import numpy as np
+
+from bandana.algorithms.catalog import CATALOG
+from bandana.algorithms.coins import Coins
+from bandana.algorithms.entry import Entry
+from bandana.algorithms.observers import ActionLog
+from bandana.algorithms.problem import EPISODIC
+from bandana.algorithms.run import run
+from bandana.audits.testbeds.catalog import bed_of, bed_settings
+from bandana.flows.plan.plan import cells_of
+from bandana.flows.spec.spec import load_spec
+from bandana.privacy_core import LiveLedger, ReproducibleNoise, SecureNoise
+
+PLACE = Path(__file__).parent / "data" / "pinned_runs.json"
+SPECS = Path(__file__).parents[1] / "experiments"
+REPLICATES = 3
+USERS, EPISODES = 300, 40
+
+
+def _digest(*parts: object) -> str:
+    return sha256(json.dumps(parts).encode()).hexdigest()[:16]
+
+
+def transcript(entry: Entry, calibration: str | None, n_actions: int) -> tuple[str, list[float]]:
+    """(digest of actions and of the records that releases read; sizes of releases, and what was spent)."""
+    n_users = EPISODES if entry.plays_on[0] in EPISODIC else USERS
+    problem, table = bed_of(entry, n_users, 0, n_actions)
+    settings = bed_settings(entry, problem, calibration)
+    log = ActionLog()
+    ledger = LiveLedger(REPLICATES, ReproducibleNoise(np.random.SeedSequence(7)), keeps_transcript=True)
+    run(entry.build(settings), table, ledger, observers=[log], coins=Coins(np.random.SeedSequence(7), REPLICATES))
+    read = [
+        [release.value.shape, type(release.mechanism.event).__name__, *(part.tolist() for part in release.records)]
+        for release in ledger.transcript
+    ]
+    numbers = [entry.promise(settings).gaussian.mu] if entry.promise else []
+    if entry.promise and (curve := ledger.curve()) is not None:
+        numbers += [curve.epsilon(delta) for delta in (1e-6, 1e-2)]
+    for part in ("value", "output"):
+        sizes = [float(np.abs(getattr(release, part)).sum()) for release in ledger.transcript]
+        numbers += [math.fsum(sizes), *sizes[:1], *sizes[-1:]]
+    secure = SecureNoise()
+    numbers += [getattr(secure.cost(release.mechanism.event), "rho", 0.0) for release in ledger.transcript[:2]]
+    return _digest([actions.tolist() for actions in log.actions], read), [value for value in numbers if math.isfinite(value)]
+
+
+def seeds() -> Iterator[tuple[str, str]]:
+    """(spec, digest of what its cells' first blocks draw from)."""
+    for path in sorted(SPECS.glob("*.yaml")):
+        blocks = [cell.blocks()[0] for cell in cells_of(load_spec(path))]
+        drawn = [seed.generate_state(4).tolist() for block in blocks for seed in (block.noise_seed, block.reward_seed)]
+        yield f"seeds of {path.stem}", _digest(drawn)
+
+
+def played() -> dict[str, list]:
+    """Name -> digest, or digest and numbers."""
+    found: dict[str, list] = {name: [drawn] for name, drawn in seeds()}
+    for entry in CATALOG:
+        for calibration in entry.calibrations or (None,):
+            digest, numbers = transcript(entry, calibration, 3)
+            found[f"{entry.label}, {calibration}"] = [digest, *(float(f"{value:.12g}") for value in numbers)]
+    return found
+
+
+def main() -> None:
+    """Writes what is played now."""
+    lines = (f"{json.dumps(name)}: {json.dumps(value)}" for name, value in played().items())
+    PLACE.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

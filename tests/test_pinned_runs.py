@@ -1,0 +1,28 @@
+"""Every calibration of the catalog plays what it played when `tests/data/pinned_runs.json` was written, on any processor."""
+
+import json
+
+import pytest
+
+from tests.pinned_runs import PLACE, played
+
+
+@pytest.fixture(scope="module")
+def both():
+    """What is kept, and what is played now."""
+    return json.loads(PLACE.read_text(encoding="utf-8")), played()
+
+
+def test_nothing_is_missing(both):
+    pinned, now = both
+    assert list(pinned) == list(now)
+
+
+def test_every_run_is_what_it_was(both):
+    pinned, now = both
+    changed = [
+        name
+        for name, (digest, *numbers) in now.items()
+        if digest != pinned[name][0] or numbers != pytest.approx(pinned[name][1:], rel=1e-8, abs=1e-8)
+    ]
+    assert not changed, "say in CHANGELOG.md whose numbers changed, then python -m tests.pinned_runs"
