@@ -92,7 +92,7 @@ def test_an_assertion_does_not_call_seen_what_it_did_not_read():
         return [float(gaussian(data, seed)[0]), threading.Lock()]
 
     with pytest.raises(AssertionError, match=r"INCONCLUSIVE +opaque(.|\n)*but not \[1\]: _thread.lock"):
-        assert_private(opaque, OFF, ON, "gdp(mu=1)", runs=2048, budget=SuiteBudget())
+        assert_private(opaque, OFF, ON, "gdp(mu=1)", runs=1024, budget=SuiteBudget())
 
 
 def test_an_assertion_sees_first_calls_and_seeds_in_outputs():
