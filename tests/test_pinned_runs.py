@@ -15,7 +15,7 @@ def both():
 
 def test_nothing_is_missing(both):
     pinned, now = both
-    assert list(pinned) == list(now)
+    assert list(pinned) == list(now), "python -m tests.pinned_runs"
 
 
 def test_every_run_is_what_it_was(both):
