@@ -35,6 +35,11 @@ def _digest(*parts: object) -> str:
     return sha256(json.dumps(parts).encode()).hexdigest()[:16]
 
 
+def _rounded(numbers: list[float]) -> list[float]:
+    """To twelve digits."""
+    return [float(f"{number:.12g}") for number in numbers]
+
+
 def transcript(entry: Entry, calibration: str | None, n_actions: int) -> tuple[str, list[float]]:
     """(digest of actions and of the records that releases read; sizes of releases, and what was spent)."""
     n_users = EPISODES if entry.plays_on[0] in EPISODIC else USERS
@@ -66,13 +71,31 @@ def seeds() -> Iterator[tuple[str, str]]:
         yield f"seeds of {path.stem}", _digest(drawn)
 
 
+def problems() -> Iterator[tuple[str, list[float]]]:
+    """(spec and kind of environment, sizes of what is drawn for it, and of the table that its audits play on)."""
+    for path in sorted(SPECS.glob("*.yaml")):
+        kinds = {type(cell.environment): cell.environment for cell in cells_of(load_spec(path))}
+        for kind, environment in kinds.items():
+            if kind.__name__ == "_Table":  # somebody's file, which may be secret
+                continue
+            drawn = [getattr(environment, name, ()) for name in ("means", "values", "theta", "arms")]
+            table = environment.audit_table()
+            arrays = [np.asarray(part) for part in (*drawn, *vars(table).values())]
+            parts = [array.astype(float) for array in arrays if array.dtype.kind in "bif" and array.size]
+            yield (
+                f"problem of {path.stem}, {kind.__name__[1:]}",
+                [number for part in parts for number in (float(np.abs(part).sum()), float(part.ravel()[-1]))],
+            )
+
+
 def played() -> dict[str, list]:
     """Name -> digest, or digest and numbers."""
     found: dict[str, list] = {name: [drawn] for name, drawn in seeds()}
+    found |= {name: ["", *_rounded(numbers)] for name, numbers in problems()}
     for entry in CATALOG:
         for calibration in entry.calibrations or (None,):
             digest, numbers = transcript(entry, calibration, 3)
-            found[f"{entry.label}, {calibration}"] = [digest, *(float(f"{value:.12g}") for value in numbers)]
+            found[f"{entry.label}, {calibration}"] = [digest, *_rounded(numbers)]
     return found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 import yaml
@@ -171,6 +172,13 @@ def test_a_spec_that_stands_alone_names_the_file_of_what_was_chosen(write, tmp_p
     text = standing_alone(spec, (tmp_path / "tuned.yaml").read_text())
     assert yaml.safe_load(text)["tuning"]["file"] == str(tmp_path / "tuned.tuned.json")
     assert json.dumps(question(spec))
+
+
+def test_a_spec_that_was_named_from_its_own_folder_stands_alone_too(write, tmp_path, monkeypatch):
+    write()
+    monkeypatch.chdir(tmp_path)
+    text = standing_alone(load_spec(Path("tuned.yaml")), Path("tuned.yaml").read_text())
+    assert yaml.safe_load(text)["tuning"]["file"] == str(tmp_path / "tuned.tuned.json")
 
 
 def test_a_choice_on_made_up_data_takes_no_epsilon(write):
