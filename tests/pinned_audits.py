@@ -23,7 +23,7 @@ AUDITED = ("adar-ucb", "adap-ucb", "dp-klucb renyi", "linucb joint", "gp-ucb joi
 EFFORT = Effort(replays=1000, confidence=0.95, delta=1e-5, examples=5, seed=3)
 
 
-def _told(outcome: Outcome) -> dict[str, Any]:
+def _summary(outcome: Outcome) -> dict[str, Any]:
     """Words and numbers of an outcome, in JSON's own types."""
     scores = [[float(side.sum()), float(abs(side).max()), len(side)] for pair in outcome.scores.values() for side in pair]
     return {
@@ -41,7 +41,7 @@ def _told(outcome: Outcome) -> dict[str, Any]:
 
 def said() -> dict[str, dict[str, Any]]:
     """Entry -> what its audit says."""
-    found = {}
+    pins = {}
     for name in AUDITED:
         entry = find(name)
         problem, table = bed_of(entry, 16, 0)
@@ -49,8 +49,8 @@ def said() -> dict[str, dict[str, Any]]:
         assert entry.promise is not None
         assert entry.probes is not None
         trial = Trial(entry.build(settings), entry.promise(settings), table, entry.probes(problem.n_actions))
-        found[name] = _told(audit(trial, CONTROLS[name][:3], EFFORT))
-    return json.loads(json.dumps(found))
+        pins[name] = _summary(audit(trial, CONTROLS[name][:3], EFFORT))
+    return json.loads(json.dumps(pins))
 
 
 def main() -> None:

@@ -65,22 +65,22 @@ def pairs():
 
 def said():
     """Name -> numbers."""
-    found = {}
+    pins = {}
     for kind, (data, neighbor) in pairs().items():
         for name, method in METHODS.items():
             for learned in ({"is_learned": False}, {"is_learned": True}) if "is_learned" in method.parameters else ({},):
                 given = PARAMETERS.get(name, {}) | learned
-                found[f"{name}, {kind}, {given}"] = [bound(name, data, neighbor, level, **given) for level in (0.05, 1e-3)]
+                pins[f"{name}, {kind}, {given}"] = [bound(name, data, neighbor, level, **given) for level in (0.05, 1e-3)]
         half = data[: len(data) // 3]
         band = tradeoff_bounds.tradeoff_band(half, neighbor, 0.05)
-        found[f"band, unequal sides, {kind}"] = [float(side[len(side) // 3]) for side in band]
+        pins[f"band, unequal sides, {kind}"] = [float(side[len(side) // 3]) for side in band]
         choose, rest = samples.split(half, neighbor, 0.3)
-        found[f"parts, {kind}"] = [len(side) for part in (choose, rest) for side in part]
+        pins[f"parts, {kind}"] = [len(side) for part in (choose, rest) for side in part]
         gain, loss = np.clip(neighbor, 0, 2), np.clip(-data, 0, 1)
         moments = means.Moments(0.4, 0.9)
         for function in (means.betting_lower, means.contrast_lower):
-            found[f"{function.__name__}, {kind}"] = [function(gain, loss, 2.0, 1.0, moments, 0.05)]
-        found[f"berry_esseen_lower, {kind}"] = [
+            pins[f"{function.__name__}, {kind}"] = [function(gain, loss, 2.0, 1.0, moments, 0.05)]
+        pins[f"berry_esseen_lower, {kind}"] = [
             means.berry_esseen_lower(gain, loss, 2.0, 1.0, level) for level in (0.05, 0.3)
         ]
         is_in = _spread(len(data), 521) < 0.5
@@ -91,35 +91,35 @@ def said():
             ("one-run-sequential", {"delta": 1e-5, "around": 1.0}),
             ("one-run-sequential-mu", {"around": 1.0}),
         ):
-            found[f"{name}, {kind}"] = [one_run_methods.bound(name, scores, is_in, 0.05, **given)]
+            pins[f"{name}, {kind}"] = [one_run_methods.bound(name, scores, is_in, 0.05, **given)]
         for delta in (None, 0.0, 0.02):
-            found[f"threshold, {kind}, {delta}"] = [error_rates.choose_threshold(half, neighbor, 0.05, delta)]
+            pins[f"threshold, {kind}, {delta}"] = [error_rates.choose_threshold(half, neighbor, 0.05, delta)]
         for delta in (0.0, 0.02):
             planned = coin_flips.design(np.concatenate([data, neighbor]), delta, 0.05, 3000)
-            found[f"design, {kind}, {delta}"] = [planned.start, planned.reach, planned.predicted, planned.tilt]
-        found[f"unless they are learned, by name, {kind}"] = [
+            pins[f"design, {kind}, {delta}"] = [planned.start, planned.reach, planned.predicted, planned.tilt]
+        pins[f"unless they are learned, by name, {kind}"] = [
             bound(name, data, neighbor, 0.05, **PARAMETERS.get(name, {}))
             for name, method in METHODS.items() if "is_learned" in method.parameters
         ]  # fmt: skip
         process = evalues.EProcess(evalues.RenyiClaims(3.0, np.arange(1, 60) * 0.05))
         for start, stop in samples.block_cuts(len(data)):
             wealth = process.update(data[start:stop], neighbor[start:stop])
-        found[f"bets on Renyi claims, {kind}"] = [process.lower(0.05), *wealth[[0, 5, 20]].tolist()]
-        found[f"unless they are learned, {kind}"] = [
+        pins[f"bets on Renyi claims, {kind}"] = [process.lower(0.05), *wealth[[0, 5, 20]].tolist()]
+        pins[f"unless they are learned, {kind}"] = [
             divergence_bounds.renyi_lower(data, neighbor, 3.0, 0.05), divergence_bounds.rho_lower(data, neighbor, 0.05),
             coin_flips.epsilon_lower(data, neighbor, 0.01, 0.05), evalues.epsilon_lower(data, neighbor, 0.01, 0.05),
             evalues.mu_lower(data, neighbor, 0.05), evalues.mu_lower(data, neighbor, 0.05, is_learned=True),
         ]  # fmt: skip
     for counts in ((1000, 400, 300), (1000, 1000, 620), (200, 200, 200)):
-        found[f"one run, {counts}"] = [one_run.mu_lower(*counts, 0.05), one_run.epsilon_lower(*counts, 1e-4, 0.05)]
+        pins[f"one run, {counts}"] = [one_run.mu_lower(*counts, 0.05), one_run.epsilon_lower(*counts, 1e-4, 0.05)]
     for claim in (*map(GaussianDP, (0.2, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0)), PureDP(1.0), PureDP(4.0)):
-        found[f"guesses, {claim}"] = [one_run_methods.n_guesses_for(n, claim, 0.05) for n in (1, 300, 2000)]
+        pins[f"guesses, {claim}"] = [one_run_methods.n_guesses_for(n, claim, 0.05) for n in (1, 300, 2000)]
     for name, claimed in (("mu-curve", 1.0), ("epsilon-coins", 1.0), ("rho", 0.5)):
         given = {"delta": 0.0} if name == "epsilon-coins" else {}
         smallest = smallest_factor_caught(name, given, 0.05, claimed, 400, n_trials=20)
         factors = [1.0, smallest / 1.2, smallest, 1.3 * smallest]
-        found[f"power of {name}"] = [smallest, *share_caught(name, given, 0.05, claimed, 400, smallest, factors)]
-    return found
+        pins[f"power of {name}"] = [smallest, *share_caught(name, given, 0.05, claimed, 400, smallest, factors)]
+    return pins
 
 
 def main():

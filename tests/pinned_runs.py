@@ -90,13 +90,13 @@ def problems() -> Iterator[tuple[str, list[float]]]:
 
 def played() -> dict[str, list]:
     """Name -> digest, or digest and numbers."""
-    found: dict[str, list] = {name: [drawn] for name, drawn in seeds()}
-    found |= {name: ["", *_rounded(numbers)] for name, numbers in problems()}
+    pins: dict[str, list] = {name: [drawn] for name, drawn in seeds()}
+    pins |= {name: ["", *_rounded(numbers)] for name, numbers in problems()}
     for entry in CATALOG:
         for calibration in entry.calibrations or (None,):
             digest, numbers = transcript(entry, calibration, 3)
-            found[f"{entry.label}, {calibration}"] = [digest, *_rounded(numbers)]
-    return found
+            pins[f"{entry.label}, {calibration}"] = [digest, *_rounded(numbers)]
+    return pins
 
 
 def main() -> None:

@@ -112,6 +112,15 @@ def test_an_interval_moves_to_the_nearest_end(low, width, values):
     assert np.ptp(found) <= interval.width
 
 
+def test_a_radius_whose_square_has_lost_its_digits():
+    """Sixty-four squares that are rounded down to whole multiples of 5e-324 add up to less than the true one."""
+    unit, radius = 2.0**-1074, math.sqrt(2005) * 2.0**-537
+    entry = math.sqrt(31.4) * 2.0**-537
+    assert 64 * (entry * entry) < radius * radius - 10 * unit
+    clipped = Ball(radius).clip(np.full(64, entry))
+    assert np.linalg.norm(clipped * 2.0**537) <= math.sqrt(2005) * (1 + 1e-14)
+
+
 def test_an_interval_in_words():
     assert str(Interval(-0.5, 2.0)) == "[-0.5, 2]"
     assert Interval(0.0, 1.0).clip(3.0).shape == ()

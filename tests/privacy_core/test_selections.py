@@ -248,7 +248,7 @@ def test_one_wrong_row_among_right_ones_is_refused():
         mechanism.draw(NoNoise(), value)
 
 
-class _Told(ReproducibleNoise):
+class _Noted(ReproducibleNoise):
     """Keeps the scale and the noise multiplier that each call names."""
 
     def __init__(self):
@@ -262,7 +262,7 @@ class _Told(ReproducibleNoise):
 
 @pytest.mark.parametrize("mechanism", [NoisyMax(0.5, 3.0), AboveThreshold(0.5, 3.0), AboveThreshold(0.5, 3.0, True)])
 def test_a_source_with_a_grid_is_given_scale_over_sensitivity(mechanism):
-    noise = _Told()
+    noise = _Noted()
     mechanism.draw(noise, np.zeros((1, 4)))
     assert len(noise.named) == (2 if isinstance(mechanism, AboveThreshold) else 1)
     for scale, multiplier in noise.named:

@@ -317,8 +317,8 @@ def test_what_users_are_promised_keeps_the_trust():
     """In closed form, and where two replicates paid in noise of two kinds, of which neither is worse at every delta."""
     ledger = LiveLedger(2, ConstantNoise(), trust=TrustModel.LOCAL)
     ledger.release(Gaussian(1.0, 2.0), np.zeros(1), records=span(0, 2), reps=np.array([0]))
-    found = ledger.user_guarantee(Participation(2))
-    assert (found.mu, found.trust, found.relation) == (pytest.approx(1.0), TrustModel.LOCAL, Relation.USER)
+    one = ledger.user_guarantee(Participation(2))
+    assert (one.mu, one.trust, one.relation) == (pytest.approx(1.0), TrustModel.LOCAL, Relation.USER)
     ledger.release(Laplace(1.0, 5.0), np.zeros(1), records=span(0, 2), reps=np.array([1]))
     both = ledger.user_guarantee(Participation(2))
     assert (both.trust, both.relation) == (TrustModel.LOCAL, Relation.USER)

@@ -6,6 +6,7 @@ import pytest
 import yaml
 from small_spec import SMALL, SMALL_SPHERE
 
+from bandana.algorithms.coins import Coins
 from bandana.algorithms.environments.off_policy import DR, IPS, SNIPS, Log, effective, estimates, weights_of
 from bandana.algorithms.environments.simulated_log import RewardModel, features_of
 from bandana.audits.reporting.sections.regret_details import regret_details
@@ -143,6 +144,38 @@ def test_algorithms_learn_in_the_simulation_and_are_judged_by_the_log(tmp_path, 
     assert all(value is not None for value in shown.values())
     document = {"environments": [environment.describe()], "benchmark": found}
     assert "IPS: inverse propensity scores" in str(regret_details(document))
+
+
+class _Halves:
+    """Plays action 0 for those below the middle of the contexts' range, else action 2; counts its calls."""
+
+    n_calls = 0
+
+    def act(self, released, offered, step, *coins):
+        self.n_calls += 1
+        if offered is None:
+            return np.zeros(4, dtype=int)
+        share = offered[:, 0, 1] / offered[:, 0, 0]
+        return np.where(share < 0.5, 0, 2)
+
+
+@pytest.mark.parametrize("fields", [{}, CONTEXTS], ids=["arms", "contexts"])
+def test_each_held_out_round_has_its_own_decision(tmp_path, fields):
+    frame().to_csv(tmp_path / "log.csv", index=False)
+    spec = spec_of(tmp_path, logged("log.csv", **fields), SMALL_SPHERE if fields else SMALL)
+    (environment,) = environments_of(spec)
+    algorithm = _Halves()
+    (choices,) = environment.final_policy(algorithm, None, None, Coins(np.random.SeedSequence(1), 4)).values()
+    held = environment._halves[1].contexts
+    assert choices.shape == (150, 3)
+    if not fields:
+        assert algorithm.n_calls == 1
+        assert (choices == [4, 0, 0]).all()
+        return
+    features = features_of(held, 3)
+    is_below = features[:, 0, 1] / features[:, 0, 0] < 0.5
+    assert 0 < is_below.sum() < 150
+    assert np.array_equal(choices, np.where(is_below[:, None], [4, 0, 0], [0, 0, 4]))
 
 
 def test_of_a_private_log_nothing_is_shown(tmp_path):
