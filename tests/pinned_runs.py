@@ -88,10 +88,21 @@ def problems() -> Iterator[tuple[str, list[float]]]:
             )
 
 
+def bounds() -> Iterator[tuple[str, list[float]]]:
+    """(spec, bounds on the regret of its algorithms after 100 and 1000 rounds, from above and from below)."""
+    rounds = np.array([100, 1000])
+    for path in sorted(SPECS.glob("*.yaml")):
+        numbers: list[float] = []
+        for cell in cells_of(load_spec(path)):
+            for bound in (cell.regret_bound(rounds), cell.lower_bound(rounds)):
+                numbers += [] if bound is None else np.asarray(bound.values, dtype=float).tolist()
+        yield f"bounds of {path.stem}", [math.fsum(numbers), *numbers[:2], *numbers[-2:]]
+
+
 def played() -> dict[str, list]:
     """Name -> digest, or digest and numbers."""
     pins: dict[str, list] = {name: [drawn] for name, drawn in seeds()}
-    pins |= {name: ["", *_rounded(numbers)] for name, numbers in problems()}
+    pins |= {name: ["", *_rounded(numbers)] for name, numbers in (*problems(), *bounds())}
     for entry in CATALOG:
         for calibration in entry.calibrations or (None,):
             digest, numbers = transcript(entry, calibration, 3)

@@ -9,7 +9,7 @@ from bandana.algorithms.environments.contexts import sphere_table
 from bandana.algorithms.environments.episodes import random_episodes
 from bandana.algorithms.environments.tables import random_table
 from bandana.audits.searches.constants import thresholds_of
-from bandana.audits.searches.drawn import Between
+from bandana.audits.searches.drawn import Between, _draw
 from bandana.audits.searches.walk import Batch, values_of, walk
 from bandana.privacy_core import Gaussian, Interval, Relation, Span
 
@@ -131,3 +131,18 @@ def test_the_case_of_a_replicate_has_the_contexts_that_it_plays():
         for side, row in ((pair.data, rep), (pair.neighbor, 64 + rep)):
             assert np.array_equal(side.covariates[record], batch.rows.covariates[row])
             assert np.array_equal(side.rewards[record], batch.rows.rewards[row])
+
+
+@pytest.mark.parametrize("thresholds", [(), (0.37,)])
+def test_values_lie_anywhere_and_on_and_on_either_side_of_what_rounding_and_code_know(thresholds):
+    """Of 4000 values a fifth at least lies anywhere, on a number, above it, and below it."""
+    span = Interval(-1.0, 1.0)
+    values = _draw(span, thresholds, (4000,), np.random.default_rng(0))
+    assert ((values >= -1) & (values <= 1)).all()
+    known = np.concatenate([np.rint(values * 2000) / 2000, *(np.full(4000, each) for each in thresholds)]).reshape(-1, 4000)
+    off = (values - known)[np.argmin(np.abs(values - known), axis=0), np.arange(4000)]
+    on, above, below = np.abs(off) < 1e-12, (off > 1e-12) & (off < 1e-5), (off < -1e-12) & (off > -1e-5)
+    assert min(on.mean(), above.mean(), below.mean()) > 0.05
+    assert (np.abs(off) > 1e-5).mean() > 0.2
+    for threshold in thresholds:
+        assert (np.abs(values - threshold) < 1e-12).mean() > 0.05

@@ -431,3 +431,14 @@ def test_a_report_without_names_leaves_out_those_that_are_stored(suite, monkeypa
     assert "of-ann" not in json.dumps(found)
     assert "ann-of" not in json.dumps(found)
     assert "omitted" in dict(origin.facts(found["provenance"]))["user"]
+
+
+def test_seconds_are_those_of_the_union_of_all_spans():
+    """Ten seconds, of which five are computed side by side with two more, one within them, and one after a pause."""
+
+    def record(began, ended):
+        return {"began": f"2026-01-01T00:00:{began:02}+00:00", "ended": f"2026-01-01T00:00:{ended:02}+00:00"}
+
+    records = [record(20, 21), None, record(0, 10), record(5, 12), record(2, 3)]
+    assert provenance.seconds(records) == 13
+    assert provenance.seconds([]) == 0

@@ -284,3 +284,8 @@ def test_the_report_is_told_rows_in_its_own_words(tmp_path):
     assert "worse if all of the interval lies above 0" in shown["rows"][0]["text"]
     assert in_report(None) is None
     assert in_report({"baseline": None, "rows": [], "notes": []}) is None
+
+
+def test_a_file_of_a_baseline_has_a_field_a_line():
+    """So that a repository shows which number moved."""
+    assert _base(_cell("a", [1.0, 2.0])).to_json().startswith('{\n "')
