@@ -9,6 +9,7 @@ Who repeats a run of an earlier version must get its numbers.
 import json
 import math
 from collections.abc import Iterator
+from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from bandana.algorithms.observers import ActionLog
 from bandana.algorithms.problem import EPISODIC
 from bandana.algorithms.run import run
 from bandana.audits.testbeds.catalog import bed_of, bed_settings
+from bandana.flows.plan.cells import Cell
 from bandana.flows.plan.plan import cells_of
 from bandana.flows.spec.spec import load_spec
 from bandana.privacy_core import LiveLedger, ReproducibleNoise, SecureNoise
@@ -63,18 +65,24 @@ def transcript(entry: Entry, calibration: str | None, n_actions: int) -> tuple[s
     return _digest([actions.tolist() for actions in log.actions], read), [value for value in numbers if math.isfinite(value)]
 
 
+@lru_cache(maxsize=1)
+def _specs() -> dict[str, list[Cell]]:
+    """Name of a spec that ships -> its cells."""
+    return {path.stem: list(cells_of(load_spec(path))) for path in sorted(SPECS.glob("*.yaml"))}
+
+
 def seeds() -> Iterator[tuple[str, str]]:
     """(spec, digest of what its cells' first blocks draw from)."""
-    for path in sorted(SPECS.glob("*.yaml")):
-        blocks = [cell.blocks()[0] for cell in cells_of(load_spec(path))]
+    for name, cells in _specs().items():
+        blocks = [cell.blocks()[0] for cell in cells]
         drawn = [seed.generate_state(4).tolist() for block in blocks for seed in (block.noise_seed, block.reward_seed)]
-        yield f"seeds of {path.stem}", _digest(drawn)
+        yield f"seeds of {name}", _digest(drawn)
 
 
 def problems() -> Iterator[tuple[str, list[float]]]:
     """(spec and kind of environment, sizes of what is drawn for it, and of the table that its audits play on)."""
-    for path in sorted(SPECS.glob("*.yaml")):
-        kinds = {type(cell.environment): cell.environment for cell in cells_of(load_spec(path))}
+    for spec, cells in _specs().items():
+        kinds = {type(cell.environment): cell.environment for cell in cells}
         for kind, environment in kinds.items():
             if kind.__name__ == "_Table":  # somebody's file, which may be secret
                 continue
@@ -83,7 +91,7 @@ def problems() -> Iterator[tuple[str, list[float]]]:
             arrays = [np.asarray(part) for part in (*drawn, *vars(table).values())]
             parts = [array.astype(float) for array in arrays if array.dtype.kind in "bif" and array.size]
             yield (
-                f"problem of {path.stem}, {kind.__name__[1:]}",
+                f"problem of {spec}, {kind.__name__[1:]}",
                 [number for part in parts for number in (float(np.abs(part).sum()), float(part.ravel()[-1]))],
             )
 
@@ -91,12 +99,12 @@ def problems() -> Iterator[tuple[str, list[float]]]:
 def bounds() -> Iterator[tuple[str, list[float]]]:
     """(spec, bounds on the regret of its algorithms after 100 and 1000 rounds, from above and from below)."""
     rounds = np.array([100, 1000])
-    for path in sorted(SPECS.glob("*.yaml")):
+    for spec, cells in _specs().items():
         numbers: list[float] = []
-        for cell in cells_of(load_spec(path)):
+        for cell in cells:
             for bound in (cell.regret_bound(rounds), cell.lower_bound(rounds)):
                 numbers += [] if bound is None else np.asarray(bound.values, dtype=float).tolist()
-        yield f"bounds of {path.stem}", [math.fsum(numbers), *numbers[:2], *numbers[-2:]]
+        yield f"bounds of {spec}", [math.fsum(numbers), *numbers[:2], *numbers[-2:]]
 
 
 def played() -> dict[str, list]:
