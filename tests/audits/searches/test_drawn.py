@@ -135,7 +135,7 @@ def test_the_case_of_a_replicate_has_the_contexts_that_it_plays():
 
 @pytest.mark.parametrize("thresholds", [(), (0.37,)])
 def test_values_lie_anywhere_and_on_and_on_either_side_of_what_rounding_and_code_know(thresholds):
-    """Of 4000 values a fifth at least lies anywhere, on a number, above it, and below it."""
+    """One in twenty of 4000 values at least lies on a number, above it, and below it, and one in five anywhere."""
     span = Interval(-1.0, 1.0)
     values = _draw(span, thresholds, (4000,), np.random.default_rng(0))
     assert ((values >= -1) & (values <= 1)).all()
