@@ -373,3 +373,14 @@ def test_a_kernel_function_is_what_its_parts_say():
     f = KernelFunction(PAPER, np.array([[0.0, 0.0], [1.0, 0.0]]), np.array([1.0, -0.5]))
     assert f(np.array([0.0, 0.0])) == pytest.approx(1 - 0.5 * math.exp(-2))
     assert f.norm == pytest.approx(math.sqrt(1 + 0.25 - math.exp(-2)))
+
+
+@pytest.mark.parametrize("end", [-1.0, 1.0])
+def test_what_rounding_takes_out_of_the_range_is_put_back(end):
+    """A billionth of the range, the end of that room included, and no more."""
+    values = VALUES.copy()
+    values[0, 0] = end + math.copysign(1e-9 * SYMMETRIC.width, end)
+    assert PooledFunction(POOL, values, 10, seed(0), SYMMETRIC).values[0, 0] == end
+    values[0, 0] = end + math.copysign(1.1e-9 * SYMMETRIC.width, end)
+    with pytest.raises(ValueError, match="widen it"):
+        PooledFunction(POOL, values, 10, seed(0), SYMMETRIC)
