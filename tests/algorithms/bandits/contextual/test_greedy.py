@@ -110,6 +110,9 @@ def test_the_bound_by_hand():
     assert twin.regret_bound([1, 2]).tolist() == [1, 2]
     error = 0.5 * math.sqrt(2 * math.log(10) + 2 * math.log1p(3 / 2)) + 0.5
     assert float(twin.error_bound(np.array([3]))[0]) == pytest.approx(error)
+    heavier = GreedySettings(3, 2, 5, UNIT, ridge=4.0, failure=0.4, diversity=0.5).twin()
+    error = 0.5 * math.sqrt(2 * math.log(10) + 2 * math.log1p(3 / (2 * 4))) / 2 + 0.5
+    assert float(heavier.error_bound(np.array([3]))[0]) == pytest.approx(error)
 
 
 @pytest.mark.parametrize(

@@ -145,3 +145,15 @@ def test_printed_bounds_on_matrices_have_the_deviation_of_a_tree_or_of_the_facto
     norm = 1.5 * times * (2 * 3 + 2 * math.sqrt(3 * log) + log)
     pure = replace(releases, promise=PureDP(1.0))
     assert pure.printed_matrix_norms(sums, 4, 1.5) == pytest.approx((0.0, *(norm,) * 4))
+
+
+def test_printed_bounds_on_vectors_by_hand():
+    """Three Gaussian coordinates: sd (sqrt 3 + 2 sqrt log); three Laplace ones: sd sqrt 3 log, with log d in the log."""
+    releases = Releases(ApproxDP(1.0, DELTA), 3, 4, (1.0, 1.0), False, 100, 0.1)
+    log = math.log(6 * 100 * 2 / 0.1)
+    assert releases.printed_vector_norms([1.0, 2.5]) == pytest.approx(
+        [s * (math.sqrt(3) + 2 * math.sqrt(log)) for s in (1, 2.5)]
+    )
+    pure = replace(releases, promise=PureDP(1.0))
+    norm = math.sqrt(3) * (log + math.log(3))
+    assert pure.printed_vector_norms([1.0, 2.5]) == pytest.approx([norm, 2.5 * norm])

@@ -152,3 +152,14 @@ class TestTargets:
         many = rng.standard_normal((17, 1, 17, 2))
         tried = rng.choice([-1.0, 1.0], (2000, 17))
         assert max(np.linalg.norm(tried @ part[0], axis=1).max() for part in many) <= value_targets_numba.reach(many)
+
+
+def test_the_reach_of_many_states_is_that_of_the_worst_state_and_action():
+    """Beyond sixteen states every coordinate has its own worst values: never less than any values reach, row by row."""
+    features = np.random.default_rng(0).normal(size=(2, 3, 18, 4))
+    features[1, 2] *= 3
+    bound = value_targets_numba.reach(features)
+    assert bound == pytest.approx(np.sqrt((np.abs(features[1, 2]).sum(axis=0) ** 2).sum()), rel=1e-12)
+    values = np.random.default_rng(1).choice([-1.0, 1.0], (200, 18))
+    reached = np.linalg.norm(np.einsum("vs,masd->vmad", values, features), axis=3)
+    assert 0.3 * bound < reached.max() <= bound
