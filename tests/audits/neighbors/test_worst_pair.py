@@ -289,6 +289,13 @@ def test_a_probe_is_looked_at_however_narrow_the_peak():
     assert find(bed, _even(128), (101,), 0).pair.record == 101
 
 
+@pytest.mark.parametrize("record", [64, 96, 126, 127])
+def test_late_records_are_looked_at_without_a_probe(record):
+    """The middle, three quarters, and the last two, however narrow the peak."""
+    bed = Peaked(2, UNIT, PhaseTotal(PhaseSum(Gaussian(1.0, 1.0))), peak=record, steep=1.0)
+    assert find(bed, _even(128), (), 0).pair.record == record
+
+
 @dataclass(frozen=True)
 class Shy(RunningSumBed):
     """A tenth of the first eight rewards counts; later ones count in full if what was released of those is high."""
