@@ -303,3 +303,12 @@ def test_refusals(change, message):
 def test_a_logistic_problem_has_a_dimension():
     with pytest.raises(ValueError, match="dimension must be given"):
         LogisticProblem(2, UNIT, 10)
+
+
+def test_the_shift_leaves_the_ridge_and_twice_the_noise_at_most():
+    """Noise of norm up to q on a shift of a + q: eigenvalues from a to a + 2 q."""
+    regression = LogisticSettings(3, 2, 40, UNIT).private(ApproxDP(1.0, 1e-5)).regression
+    q = float(regression.bounds(7)[0])
+    assert q > 0
+    a = regression.ridge
+    assert tuple(map(float, regression.regularizer(7))) == pytest.approx((a + q, a, a + 2 * q), rel=1e-12)
