@@ -146,3 +146,16 @@ def test_the_same_effort_gives_the_same_numbers(table):
 def test_efforts_that_certify_nothing_are_refused(field, value, message):
     with pytest.raises(ValueError, match=message):
         replace(EFFORT, **{field: value})
+
+
+def test_scores_of_the_first_view_alone_say_that_nothing_depends_on_the_canary(table):
+    """One value in all transcripts is a caveat, one value in all actions is none: they may say nothing."""
+    result = _audit(table, controls=(), effort=LITTLE)
+    assert result.bounds[0].view == TRANSCRIPT
+    for is_transcript in (True, False):
+        scores = {
+            name: tuple(np.zeros_like(side) for side in pair) if name.startswith(TRANSCRIPT) == is_transcript else pair
+            for name, pair in result.scores.items()
+        }
+        said = [caveat for caveat in replace(result, scores=scores).all_caveats if caveat.startswith("every score is 0")]
+        assert len(said) == is_transcript
