@@ -13,14 +13,12 @@ from typing import Any
 from bandana.algorithms.catalog import find
 from bandana.audits.audit import audit
 from bandana.audits.faults.catalog import CONTROLS
-from bandana.audits.outcome import Effort, Outcome
-from bandana.audits.testbeds.catalog import bed_of, bed_settings
-from bandana.audits.trial import Trial
+from bandana.audits.outcome import Outcome
+from tests.processor_results import EFFORT, trial_of
 
 PLACE = Path(__file__).parent / "data" / "pinned_audits.json"
 AUDITED = ("adar-ucb", "adap-ucb", "dp-klucb renyi", "linucb joint", "gp-ucb joint", "capri local", "dp-ucbvi joint")
 """Gaussian and Laplace sums, arms that take turns, solved systems, features of a kernel, messages of users, episodes."""
-EFFORT = Effort(replays=1000, confidence=0.95, delta=1e-5, examples=5, seed=3)
 
 
 def _summary(outcome: Outcome) -> dict[str, Any]:
@@ -43,12 +41,7 @@ def said() -> dict[str, dict[str, Any]]:
     """Entry -> what its audit says."""
     pins = {}
     for name in AUDITED:
-        entry = find(name)
-        problem, table = bed_of(entry, 16, 0)
-        settings = bed_settings(entry, problem, entry.calibrations[0])
-        assert entry.promise is not None
-        assert entry.probes is not None
-        trial = Trial(entry.build(settings), entry.promise(settings), table, entry.probes(problem.n_actions))
+        trial = trial_of(name, find(name).calibrations[0])
         pins[name] = _summary(audit(trial, CONTROLS[name][:3], EFFORT))
     return json.loads(json.dumps(pins))
 

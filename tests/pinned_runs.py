@@ -16,20 +16,17 @@ from pathlib import Path
 import numpy as np
 
 from bandana.algorithms.catalog import CATALOG
-from bandana.algorithms.coins import Coins
 from bandana.algorithms.entry import Entry
-from bandana.algorithms.observers import ActionLog
 from bandana.algorithms.problem import EPISODIC
-from bandana.algorithms.run import run
-from bandana.audits.testbeds.catalog import bed_of, bed_settings
 from bandana.flows.plan.cells import Cell
 from bandana.flows.plan.plan import cells_of
 from bandana.flows.spec.spec import load_spec
-from bandana.privacy_core import LiveLedger, ReproducibleNoise, SecureNoise
+from bandana.privacy_core import SecureNoise
+from tests.processor_results import play
 
 PLACE = Path(__file__).parent / "data" / "pinned_runs.json"
 SPECS = Path(__file__).parents[1] / "experiments"
-REPLICATES = 3
+REPLICATES, ACTIONS = 3, 3
 USERS, EPISODES = 300, 40
 
 
@@ -42,14 +39,10 @@ def _rounded(numbers: list[float]) -> list[float]:
     return [float(f"{number:.12g}") for number in numbers]
 
 
-def transcript(entry: Entry, calibration: str | None, n_actions: int) -> tuple[str, list[float]]:
+def transcript(entry: Entry, calibration: str | None) -> tuple[str, list[float]]:
     """(digest of actions and of the records that releases read; sizes of releases, and what was spent)."""
     n_users = EPISODES if entry.plays_on[0] in EPISODIC else USERS
-    problem, table = bed_of(entry, n_users, 0, n_actions)
-    settings = bed_settings(entry, problem, calibration)
-    log = ActionLog()
-    ledger = LiveLedger(REPLICATES, ReproducibleNoise(np.random.SeedSequence(7)), keeps_transcript=True)
-    run(entry.build(settings), table, ledger, observers=[log], coins=Coins(np.random.SeedSequence(7), REPLICATES))
+    settings, log, ledger = play(entry, calibration, n_users, REPLICATES, ACTIONS)
     read = [
         [release.value.shape, type(release.mechanism.event).__name__, *(part.tolist() for part in release.records)]
         for release in ledger.transcript
@@ -115,7 +108,7 @@ def played() -> dict[str, list]:
     pins |= {name: ["", *_rounded(numbers)] for name, numbers in (*problems(), *bounds())}
     for entry in CATALOG:
         for calibration in entry.calibrations or (None,):
-            digest, numbers = transcript(entry, calibration, 3)
+            digest, numbers = transcript(entry, calibration)
             pins[f"{entry.label}, {calibration}"] = [digest, *_rounded(numbers)]
     return pins
 

@@ -18,7 +18,7 @@ import numpy as np
 from bandana.algorithms.bandits.linear.designs import optimal_design, reduced_support
 from bandana.algorithms.catalog import CATALOG, find
 from bandana.algorithms.coins import Coins
-from bandana.algorithms.entry import Entry
+from bandana.algorithms.entry import Entry, Settings
 from bandana.algorithms.environments.benchmark_functions import michalewicz
 from bandana.algorithms.environments.linear import random_arms
 from bandana.algorithms.mdp.models import LinearModel
@@ -75,13 +75,20 @@ def keys(specs: str = "*.yaml") -> dict[str, Any]:
     return found
 
 
+def play(
+    entry: Entry, calibration: str | None, n_users: int, n_reps: int, n_actions: int | None = None
+) -> tuple[Settings, ActionLog, LiveLedger]:
+    """(settings, actions, and what was released) of a short run on the bed of audits."""
+    problem, table = bed_of(entry, n_users, 0, n_actions)
+    settings, log = bed_settings(entry, problem, calibration), ActionLog()
+    ledger = LiveLedger(n_reps, ReproducibleNoise(np.random.SeedSequence(7)), keeps_transcript=True)
+    run(entry.build(settings), table, ledger, observers=[log], coins=Coins(np.random.SeedSequence(7), n_reps))
+    return settings, log, ledger
+
+
 def transcript(entry: Entry, calibration: str | None) -> tuple[str, list[float]]:
     """(digest of actions and of the releases' sizes, some numbers of every release) of a short run."""
-    problem, table = bed_of(entry, USERS, 0)
-    log = ActionLog()
-    ledger = LiveLedger(REPLICATES, ReproducibleNoise(np.random.SeedSequence(7)), keeps_transcript=True)
-    coins = Coins(np.random.SeedSequence(7), REPLICATES)
-    run(entry.build(bed_settings(entry, problem, calibration)), table, ledger, observers=[log], coins=coins)
+    _, log, ledger = play(entry, calibration, USERS, REPLICATES)
     shapes = [(release.value.shape, release.mechanism.event.__class__.__name__) for release in ledger.transcript]
     actions = [actions.tolist() for actions in log.actions]
     numbers = [float(part.ravel()[k]) for r in ledger.transcript for part in (r.value, r.output) for k in (0, -1)]
@@ -95,16 +102,20 @@ def _told(outcome: Outcome) -> tuple[list[Any], list[float]]:
     return [outcome.verdict.value, outcome.noise_finding, bounds, caught], [b.lower for b in outcome.bounds]
 
 
-def white_box(name: str, calibration: str) -> tuple[list[Any], list[float]]:
-    """A small audit of a catalog entry, with one planted fault."""
+def trial_of(name: str, calibration: str) -> Trial:
+    """An entry of the catalog on a bed of sixteen users."""
     entry = find(name)
     problem, table = bed_of(entry, 16, 0)
     settings = bed_settings(entry, problem, calibration)
     assert entry.promise is not None
     assert entry.probes is not None
-    trial = Trial(entry.build(settings), entry.promise(settings), table, entry.probes(problem.n_actions))
+    return Trial(entry.build(settings), entry.promise(settings), table, entry.probes(problem.n_actions))
+
+
+def white_box(name: str, calibration: str) -> tuple[list[Any], list[float]]:
+    """A small audit of a catalog entry, with one planted fault."""
     fault = next(control for control in CONTROLS[name] if SAMPLING in control.caught_by)
-    return _told(audit(trial, (fault,), EFFORT))
+    return _told(audit(trial_of(name, calibration), (fault,), EFFORT))
 
 
 def _function(rewards: np.ndarray, seed: int) -> np.ndarray:

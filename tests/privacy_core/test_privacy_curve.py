@@ -329,6 +329,8 @@ def test_points_and_plot(name):
     (line,) = axes.lines
     assert line.get_label() == "ours"
     assert (axes.get_xlabel(), axes.get_ylabel(), axes.get_yscale()) == ("epsilon", "delta", "log")
+    assert np.isfinite(line.get_ydata()).all()
+    assert (np.asarray(line.get_ydata()) > 0).all()
     drawn = curve.points()
     assert np.array_equal(line.get_xdata(), drawn[0])
     assert np.array_equal(line.get_ydata(), np.maximum(drawn[1], np.finfo(float).tiny))

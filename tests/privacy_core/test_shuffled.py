@@ -64,11 +64,11 @@ def test_the_unit_of_mu_by_hand():
 @pytest.mark.parametrize(("n_users", "n_coordinates"), [(10, 9), (1, 9), (1, 4000)])
 def test_bits_are_as_few_as_the_promise_allows(n_users, n_coordinates):
     promise = ApproxDP(2.0, 1e-5)
-    found = bits_for(promise, 40.0, 33, n_coordinates, n_users)
-    fewer = ShuffledBits(40.0, 33, found.n_bits - n_users, n_coordinates, found.slack)
-    epsilon = [PrivacyCurve.of({one.event: 1}).epsilon(promise.delta) for one in (found, fewer)]
+    fewest = bits_for(promise, 40.0, 33, n_coordinates, n_users)
+    fewer = ShuffledBits(40.0, 33, fewest.n_bits - n_users, n_coordinates, fewest.slack)
+    epsilon = [PrivacyCurve.of({one.event: 1}).epsilon(promise.delta) for one in (fewest, fewer)]
     assert epsilon[0] <= promise.epsilon < epsilon[1]
-    assert found.n_bits % n_users == 0
+    assert fewest.n_bits % n_users == 0
 
 
 def test_what_no_bits_can_hide_is_refused():
