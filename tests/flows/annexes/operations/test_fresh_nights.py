@@ -3,7 +3,6 @@
 import json
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
-from itertools import count
 from types import SimpleNamespace
 
 import numpy as np
@@ -44,14 +43,22 @@ def entry_of(folder, night):
     return place
 
 
-def test_each_night_has_a_seed_and_an_entry_of_its_own_and_learns_from_those_before(folder, cell):
+def test_each_night_draws_a_seed_of_128_bits(folder, cell):
+    for night in ("n1", "n2"):
+        accumulate(cell, folder, night, LEVEL)
+    seeds = {entry["seed"] for entry in entries(folder).values()}
+    assert [len(seed) for seed in seeds] == [32, 32]
+
+
+@pytest.mark.usefixtures("seeded_nights")
+def test_each_night_has_an_entry_of_its_own_and_learns_from_those_before(folder, cell):
     first, second = (accumulate(cell, folder, night, LEVEL) for night in ("n1", "n2"))
     assert (first.n_nights, second.n_nights, second.n_replays) == (1, 2, 2 * cell.audit.replays)
     assert first.log10_evidence == (0.0, 0.0), "the first night only teaches"
     assert second.log10_evidence[:2] == first.log10_evidence
     assert first.lower == 0 < second.lower < second.claimed
     held = entries(folder)
-    assert held["n1"]["seed"] != held["n2"]["seed"]
+    assert (held["n1"]["seed"], held["n2"]["seed"]) == ("0", "1")
     assert (held["n1"]["after"], held["n2"]["after"]) == ([], ["n1"])
     assert held["n2"]["bins"] != held["n1"]["bins"]
     assert second.pair == held["n2"]["pair"] == held["n1"]["pair"]
@@ -111,15 +118,14 @@ def test_another_claim_is_another_process(folder, cell, write_spec):
     assert accumulate(other, folder, "n2", LEVEL).n_nights == 1
 
 
+@pytest.mark.usefixtures("seeded_nights")
 def test_a_leak_adds_up_over_nights_and_is_an_alarm(folder, cell, monkeypatch):
-    """Noise for 1.15 times the epsilon: a night of 1000 replays wins about 0.5 nats and needs 3. Seeds are fixed here."""
+    """Noise for 1.15 times the epsilon: a night of 1000 replays wins about 0.5 nats and needs 3."""
     honest = replays.subject_of_cell(cell)
     leaking = cell.entry.build(replace(cell.in_audit(), privacy=replace(cell.in_audit().privacy, epsilon=1.15)))
     monkeypatch.setattr(
         replays, "subject_of_cell", lambda _: replace(honest, trial=replace(honest.trial, algorithm=leaking))
     )
-    seeds = count()
-    monkeypatch.setattr("secrets.token_hex", lambda n_bytes: f"{next(seeds):x}")
     found = [accumulate(cell, folder, f"n{k:02}", LEVEL) for k in range(30)][-1]
     assert found.is_refuted
     steps = [after - before for before, after in zip(found.log10_evidence, found.log10_evidence[1:], strict=False)]
@@ -134,6 +140,7 @@ def test_a_leak_adds_up_over_nights_and_is_an_alarm(folder, cell, monkeypatch):
     assert " of 20 " in shown, "the evidence that refutes it at the level 0.05"
 
 
+@pytest.mark.usefixtures("seeded_nights")
 def test_a_page_shows_what_all_nights_say(folder, cell):
     for night in ("n1", "n2"):
         found = accumulate(cell, folder, night, LEVEL)

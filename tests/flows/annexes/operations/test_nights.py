@@ -82,6 +82,7 @@ def test_evidence_of_a_first_night_is_none_yet_and_later_is_a_factor():
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("seeded_nights")
 def test_two_nights_leave_two_lines_and_a_page(prefect_server, write_spec, tmp_path):
     from prefect.client.orchestration import get_client
 
