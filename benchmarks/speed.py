@@ -3,8 +3,8 @@
     python -m benchmarks.speed FOLDER --into docs/speed.md [--only PART ...]
 
 FOLDER is the environment of `benchmarks.peers`. Parts: waits, audits, peers, growth, limits, shares, workers, plan, devices.
-Ratios and slopes come from runs in turn and hold on a busy machine too; absolute times are processor time, and least on an
-idle one. Waits and audits need an idle one; FOLDER keeps them, and long waits are shown if `benchmarks.waits` ran them.
+Ratios and slopes come from runs in turn, so that what slows a machine slows both sides; absolute times are processor time.
+Waits and audits need an idle machine; FOLDER keeps them, and long waits are shown if `benchmarks.waits` ran them.
 """
 
 from __future__ import annotations
