@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -34,6 +35,7 @@ FINITE = [
 ]
 
 
+@cache
 def trial(name, calibration):
     """At a budget at which the ledger composes to mu = 1."""
     entry = find(name)
@@ -42,7 +44,13 @@ def trial(name, calibration):
     return Trial(entry.build(settings), entry.promise(settings), table, (0,))
 
 
-JOINT, LOCAL, PRINTED = trial("capri joint", "tight"), trial("capri local", "tight"), trial("capri joint", "printed")
+JOINT, LOCAL, PRINTED = ("capri joint", "tight"), ("capri local", "tight"), ("capri joint", "printed")
+
+
+@pytest.fixture
+def bed(request):
+    """Built when a test needs it: each worker collects every test."""
+    return trial(*request.param)
 
 
 def costliest(bed):
@@ -68,14 +76,14 @@ def due(algorithm):
     return np.linalg.norm(code) / algorithm.gathering.mechanism.scale
 
 
-@pytest.mark.parametrize("bed", [JOINT, LOCAL, PRINTED], ids=["joint", "local", "printed"])
+@pytest.mark.parametrize("bed", [JOINT, LOCAL, PRINTED], ids=["joint", "local", "printed"], indirect=True)
 def test_the_worst_pair_reaches_the_claim(bed):
     found = worst_pair.find(bed.algorithm, bed.table, (0,), 0, private_records=True)
     assert 0.98 < found.mu_analytic <= 1 + 1e-9
     assert found.pair.hidden_record == found.pair.record, "with a context that the generator never draws"
 
 
-@pytest.mark.parametrize("bed", [JOINT, LOCAL], ids=["joint", "local"])
+@pytest.mark.parametrize("bed", [JOINT, LOCAL], ids=["joint", "local"], indirect=True)
 def test_the_honest_one_costs_what_its_sensitivity_says(bed):
     mu = due(bed.algorithm)
     assert 0.9 < mu <= 1
@@ -84,7 +92,7 @@ def test_the_honest_one_costs_what_its_sensitivity_says(bed):
 
 
 @pytest.mark.parametrize("name", FINITE)
-@pytest.mark.parametrize("bed", [JOINT, LOCAL], ids=["joint", "local"])
+@pytest.mark.parametrize("bed", [JOINT, LOCAL], ids=["joint", "local"], indirect=True)
 def test_each_fault_costs_what_its_arithmetic_says(bed, name):
     faulty = OWN[name].plant(bed.algorithm)
     mu, honest = due(faulty), bed.algorithm
@@ -101,10 +109,10 @@ def test_each_fault_costs_what_its_arithmetic_says(bed, name):
 def test_no_fault_changes_the_estimate_without_noise():
     """Planted are faults of privacy alone: codes and readers still make the paper's estimator."""
     active = np.ones((4, 2), dtype=bool)
-    honest = JOINT.algorithm.plan(0, active)
+    honest = trial(*JOINT).algorithm.plan(0, active)
     expected = honest.unit**2 * honest.readers @ honest.codes.T
     for name in FINITE:
-        plan = OWN[name].plant(JOINT.algorithm).plan(0, active)
+        plan = OWN[name].plant(trial(*JOINT).algorithm).plan(0, active)
         np.testing.assert_allclose(plan.unit**2 * plan.readers @ plan.codes.T, expected, atol=1e-6, err_msg=name)
 
 
@@ -124,7 +132,7 @@ def test_what_must_see_which_fault():
 
 @pytest.mark.nightly
 def test_a_whole_audit():
-    found = audit(JOINT, tuple(OWN.values()), Effort(2000, 0.95, 1e-5, 100, 0))
+    found = audit(trial(*JOINT), tuple(OWN.values()), Effort(2000, 0.95, 1e-5, 100, 0))
     assert str(found.verdict) == "PASS"
     assert all(control.is_caught for control in found.controls)
 
@@ -139,7 +147,7 @@ def test_a_fault_that_changes_nothing_is_not_planted():
     algorithm = entry.build(settings)
     control = OWN["generated-contexts-only"]
     assert not control.is_fault(algorithm)
-    assert control.is_fault(JOINT.algorithm)
+    assert control.is_fault(trial(*JOINT).algorithm)
     active = np.ones((4, 2), dtype=bool)
     assert np.array_equal(control.plant(algorithm).plan(0, active).codes, algorithm.plan(0, active).codes)
     far = replace(problem, kernel=SquaredExponential(0.1))  # functions learned on what is drawn say nothing of the rest
