@@ -132,9 +132,9 @@ def test_what_must_see_which_fault():
 
 @pytest.mark.nightly
 def test_a_whole_audit():
-    found = audit(trial(*JOINT), tuple(OWN.values()), Effort(2000, 0.95, 1e-5, 100, 0))
-    assert str(found.verdict) == "PASS"
-    assert all(control.is_caught for control in found.controls)
+    outcome = audit(trial(*JOINT), tuple(OWN.values()), Effort(2000, 0.95, 1e-5, 100, 0))
+    assert str(outcome.verdict) == "PASS"
+    assert all(control.is_caught for control in outcome.controls)
 
 
 def test_a_fault_that_changes_nothing_is_not_planted():
