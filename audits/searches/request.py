@@ -96,12 +96,12 @@ class Request:
 
     @cached_property
     def replays(self) -> tuple[int, ...]:
-        """Replays a side of each pair, the least favorable one last; fewer where exact losses are below 0.9 of the most.
+        """Replays a side of each pair, the least favorable one last; fewer unless exact losses are a ninth above its own.
 
-        Noise that is too small is so by one factor on all pairs, and shows first where most is given away.
+        Noise that is too small is so by one factor on all pairs, and a second pair that shows it as well tightens no bound.
         """
-        n, most = self.effort.replays, max(*self.shown, self.least_favorable.mu_analytic)
-        return (*(n if shown >= _NEAR * most else self.effort.fewer for shown in self.shown), n)
+        n, least = self.effort.replays, self.least_favorable.mu_analytic
+        return (*(n if _NEAR * shown > least else self.effort.fewer for shown in self.shown), n)
 
 
 @dataclass(frozen=True)

@@ -50,8 +50,8 @@ def test_what_is_read_is_what_was_written(honest, file):
 def test_any_reader_of_archives_can_open_it(file):
     with np.load(file) as content:
         description = json.loads(bytes(content["description"]))
-        assert len(content["transcript0_data"]) == 4000
-        assert len(content["actions0_data"]) == 2000
+        assert [len(content[f"transcript{pair}_data"]) for pair in (0, 3)] == [2000, 4000]
+        assert [len(content[f"actions{pair}_data"]) for pair in (0, 3)] == [1000, 2000]
     assert description["schema"] == "bandana/evidence/4"
     assert description["claim"]["text"] == "gdp(mu=1.0, relation=reward, trust=central)"
     assert description["effort"]["seed"] == 1

@@ -125,7 +125,7 @@ def test_the_range_is_widened_for_the_loop_only():
 
 
 GAUSSIAN = Gaussian(1.0, 1.0, Relation.REPLACE_REWARD)
-EFFORT = Effort(replays=6000, confidence=0.95, delta=1e-5, examples=30, seed=4)
+EFFORT = Effort(replays=6000, confidence=0.999, delta=1e-5, examples=30, seed=4)
 
 
 def _examine(algorithm, claim=CLAIM, effort=EFFORT, **more):
