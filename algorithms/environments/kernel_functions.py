@@ -201,11 +201,6 @@ class _Drawn(NamedTuple):
     others: FloatArray
 
 
-def gap_function(kernel: Kernel, dimension: int, seed: np.random.SeedSequence) -> KernelFunction:
-    """A function of Dubey's experiments that has good points; see the module's text."""
-    return _draw_gap_function(kernel, dimension, np.random.Generator(np.random.SFC64(seed))).function
-
-
 def _draw_gap_function(kernel: Kernel, dimension: int, generator: np.random.Generator) -> _Drawn:
     for _ in range(_MOST_TRIES):
         centers = ball_points(generator, (_TRIED, _CENTERS), dimension)

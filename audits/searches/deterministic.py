@@ -22,7 +22,7 @@ from bandana.audits.outcome import DETERMINISTIC
 from bandana.audits.searches import checks
 from bandana.audits.searches.cases import SHORT, Case, CaseSpace
 from bandana.audits.searches.counterexample import Counterexample
-from bandana.audits.searches.horizon import walk_horizon
+from bandana.audits.searches.horizon import first_rows, walk_horizon
 from bandana.audits.searches.request import Finding, Request
 from bandana.audits.searches.sides import play
 from bandana.audits.searches.walk import n_cases_of, walk
@@ -119,8 +119,7 @@ def _outside(algorithm: Algorithm, space: CaseSpace, claim: GaussianDP | None) -
     return None
 
 
-_LONGEST_SEARCHED = 24
-_PART = 8
+_LONGEST_SEARCHED, _PART, _FIRST = 24, 8, 4
 
 
 class Deterministic:
@@ -155,14 +154,16 @@ class Deterministic:
             example, coverage = walk(trial.algorithm, trial.table, limit, n_cases, seed, trial.private_records, shrinks)
         if example is None and request.until_caught:
             example = generated(examples)
-        if example is None:
-            # What one record may move was searched above; of users, every pair that is replayed is examined.
-            for pair in (request.least_favorable.pair, *(() if trial.users is None else request.canaries)):
-                example = example or examine_pair(trial.algorithm, pair, limit, request.effort.seed, trial.users)
+        # What one record may move was searched above; of users, every pair that is replayed is examined.
+        for pair in () if example else (request.least_favorable.pair, *(() if trial.users is None else request.canaries)):
+            example = example or examine_pair(trial.algorithm, pair, limit, seed, trial.users)
         # At its test budget an honest algorithm is walked no second time; of a planted fault this is the last resort.
         if trial.whole is not None and example is None and (request.until_caught or not trial.is_test_budget):
-            example, walked = walk_horizon(*trial.whole[:2], request.effort.seed, trial.private_records)
+            whole = trial.whole.table
+            short = [first_rows(whole, _FIRST * trial.table.n_users)] if request.until_caught else []
+            for table in (*short, whole):  # a planted fault begins soon after the last replayed record
+                if example is None:
+                    example, walked = walk_horizon(trial.whole.algorithm, table, seed, trial.private_records)
             if coverage is not None:
                 coverage = replace(coverage, walked=walked.rounds, walked_alone=walked.alone, horizon=trial.whole.horizon)
-        described = None if example is None else example.describe()
-        return Finding(example is not None, counterexample=described, coverage=coverage)
+        return Finding(bool(example), counterexample=None if example is None else example.describe(), coverage=coverage)

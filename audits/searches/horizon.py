@@ -64,22 +64,26 @@ def walk_horizon(
     Returns:
       a counterexample, on as few rounds as show it, or None; and what was walked.
     """
-    n_bytes, is_dense = _cost_of_a_round(algorithm, table, seed)
+    n_rounds = min(table.n_users, max(_PILOT, algorithm.n_actions))
+    n_bytes, starts = _pilot(algorithm, table, n_rounds, seed)
+    is_dense = 2 * len(starts) >= n_rounds - 2  # later phases are as long or longer
     if is_dense and table.n_users > _MOST_PHASES:
-        table = _first_rows(table, _MOST_PHASES)
+        table = first_rows(table, _MOST_PHASES)
     n_alone = int(np.clip(_MOST_BYTES // int(n_bytes * table.n_users + 1), _LEAST, _MOST))
     if is_dense and table.n_users > _MANY_PHASES:
         n_alone = min(n_alone, _FEW)
-    sides = _all_at_once(algorithm, table, min(_TOGETHER, n_alone), seed)
-    starts = sides.data.starts(0)
+    n_together = min(_TOGETHER, n_alone)
+    starts = np.arange(table.n_users) if is_dense else _pilot(algorithm, table, table.n_users, seed)[1]
     records = positions(table.n_users, starts, n_alone)
+    sides = _play(algorithm, n_together, _one_each(table, records, seed, private_records))
     walked = Walked(table.n_users, len(records))
     violation = checks.decisions(sides) or checks.states(sides)
-    if violation is not None:
+    if violation is not None and violation.replicate < n_together:
         return _by_one_record(algorithm, table, violation, sides), walked
-    del sides
-    batch = _one_each(table, records, seed, private_records)
-    violation = checks.first_violation(batch.play(algorithm)[0], None)
+    for release, value in zip(sides.live.transcript, sides.scripted.values, strict=True):
+        many = slice(n_together) if release.reps is None else release.reps < n_together
+        value[many] = release.value[many]  # moved by many records, for which no sensitivity is declared
+    violation = checks.first_violation(sides, None)
     return None if violation is None else shorter(algorithm, violation, table.reward_range, None), walked
 
 
@@ -105,42 +109,39 @@ def positions(n_users: int, starts: Iterable[int], most: int) -> IntArray:
     return records.astype(np.int64)
 
 
-def _cost_of_a_round(algorithm: Algorithm, table: Table, seed: int) -> tuple[float, bool]:
-    """Memory that both sides keep of a round of one replicate, and whether most rounds are a phase of their own.
-
-    From a short run: later phases are as long or longer.
-    """
-    n_rounds = min(table.n_users, max(_PILOT, algorithm.n_actions))
+def _pilot(algorithm: Algorithm, table: Table, n_rounds: int, seed: int) -> tuple[float, IntArray]:
+    """Memory that both sides keep of a round of one replicate, and first records of phases but the first, from one run."""
     root = np.random.SeedSequence(seed)
     ledger, noted = LiveLedger(1, ReproducibleNoise(root), keeps_transcript=True), StateLog(algorithm, 1)
     run(noted, table, ledger, horizon=n_rounds, coins=Coins(root, 1))
     kept = sum(entry.value.nbytes + entry.output.nbytes for entry in ledger.transcript)
     kept += 8 * sum(map(len, noted.marks)) + 64 * len(noted.last)
-    return 2 * kept / n_rounds, 2 * len(noted.last) >= n_rounds
+    return 2 * kept / n_rounds, np.concatenate(noted.last)[:-1] + 1
 
 
-def _all_at_once(algorithm: Algorithm, table: Table, n_reps: int, seed: int) -> Sides:
-    """Both sides of replicates in which many records differ."""
-    span, shape = table.reward_range, table.rewards.shape
-    low, high = (np.full(shape, end) for end in (span.low, span.high))
-    flipped = span.low + span.high - table.rewards
-    place = np.arange(len(low))
-    where = (chosen.reshape(-1, *[1] * (low.ndim - 1)) for chosen in (place % 2 == 1, place >= len(low) // 2))
-    odd, late = (np.where(chosen, low, high) for chosen in where)
-    tables = [table, *(table.with_rewards(rewards) for rewards in (low, high, flipped, odd, late))]
-    pairs = np.array([(1, 2), (0, 3), (1, 4), (1, 5)])[np.arange(n_reps) % 4]
-    nobody = np.full(n_reps, -1)
-    data, neighbor = (
-        table.stack(tables, side, np.zeros(n_reps, dtype=np.int64), _first_rows(table, 1), nobody) for side in pairs.T
-    )
+def _play(algorithm: Algorithm, n_together: int, alone: Batch) -> Sides:
+    """Both sides of replicates in which many records differ, and then of those in which one does."""
+    table, low, high = alone.tables
+    flipped = table.with_rewards(table.reward_range.low + table.reward_range.high - table.rewards)
+    place = np.arange(table.n_users).reshape(-1, *[1] * (table.rewards.ndim - 1))
+    parts = (place % 2 == 1, place >= table.n_users // 2)
+    tables = [*alone.tables, flipped, *(table.with_rewards(np.where(part, low.rewards, high.rewards)) for part in parts)]
+    pairs = np.array([(1, 2), (0, 3), (1, 4), (1, 5)])[np.arange(n_together) % 4]
+    nobody, order = np.full(n_together, -1), np.arange(len(alone.record))
+    records, hidden = (np.concatenate([nobody, own]) for own in (alone.record, alone.hidden))
+    kinds = [np.concatenate([side, alone.table]) for side in pairs.T]
+    rows = [np.concatenate([nobody, order + first]) for first in (0, len(order))]
+    data, neighbor = (table.stack(tables, kind, records, alone.rows, row) for kind, row in zip(kinds, rows, strict=True))
 
     def case_of(rep: int) -> Case:
-        return Case.of(Pair(tables[pairs[rep, 0]], tables[pairs[rep, 1]], len(low) - 1), seed)
+        if rep >= n_together:
+            return alone.case(rep - n_together)
+        return Case.of(Pair(tables[pairs[rep, 0]], tables[pairs[rep, 1]], table.n_users - 1), alone.seed)
 
-    return play_streams(algorithm, (data, neighbor), seed, case_of, nobody, nobody)
+    return play_streams(algorithm, (data, neighbor), alone.seed, case_of, records, hidden)
 
 
-def _first_rows(table: Table, n_rounds: int, rewards: FloatArray | None = None) -> Table:
+def first_rows(table: Table, n_rounds: int, rewards: FloatArray | None = None) -> Table:
     """The first records of a data set, with other rewards where they are given."""
     covariates = None if table.covariates is None else table.covariates[:n_rounds]
     return table.with_rows((table.rewards if rewards is None else rewards)[:n_rounds], covariates)
@@ -168,11 +169,9 @@ def _by_one_record(algorithm: Algorithm, table: Table, violation: Counterexample
     parted = sides.parted.record[violation.replicate]
     last = violation.difference.round if violation.difference is not None else int(parted)
     span = table.reward_range
-    data, changed = (_first_rows(table, last + 1, np.full(table.rewards.shape, end)) for end in (span.low, span.high))
+    data, changed = (first_rows(table, last + 1, np.full(table.rewards.shape, end)) for end in (span.low, span.high))
     for record in (last, max(0, last - 1), 0):
-        alone = data.replaced(record, changed.rewards[record])
-        case = Case.of(Pair(data, alone, record), violation.case.seed)
-        one = checks.first_violation(play(algorithm, case, span), None)
-        if one is not None:
+        case = Case.of(Pair(data, data.replaced(record, changed.rewards[record]), record), violation.case.seed)
+        if (one := checks.first_violation(play(algorithm, case, span), None)) is not None:
             return shorter(algorithm, one, span, None)
     return replace(violation, reason=f"{violation.reason}; D' differs in many records")
