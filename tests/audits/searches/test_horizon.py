@@ -7,13 +7,19 @@ import pytest
 from own_cases import UNIT, example
 
 from bandana.algorithms.environments.tables import RewardTable, random_table
+from bandana.audits.claims import parse
 from bandana.audits.coverage import Coverage
 from bandana.audits.faults.late import LateLeak, late_leak
-from bandana.audits.outcome import DETERMINISTIC
-from bandana.audits.searches.horizon import positions, walk_horizon
+from bandana.audits.outcome import DETERMINISTIC, Effort
+from bandana.audits.searches import deterministic
+from bandana.audits.searches.deterministic import Deterministic
+from bandana.audits.searches.horizon import Walked, positions, walk_horizon
+from bandana.audits.searches.request import Request
+from bandana.audits.trial import Trial, Whole
 
 HORIZON = 600
 TABLE = random_table(HORIZON, 2, UNIT, 0)
+WALKED = Walked(HORIZON, 64)
 bandit = example("own_bandit").EpisodicGreedy
 
 
@@ -32,9 +38,10 @@ def test_an_honest_bandit_passes_all_rounds():
     assert walked.alone == 64
 
 
-@pytest.mark.parametrize("begins", [33, 128, HORIZON - 1])
-def test_a_released_state_that_holds_rewards_late_is_found_on_as_many_rounds_as_it_takes(begins):
-    violation, _ = walk_horizon(LateLeak(bandit(), begins), TABLE, 1, private_records=False)
+@pytest.mark.parametrize(("begins", "length"), [(33, 4), (128, 4), (HORIZON - 1, 4), (128, 1)])
+def test_a_released_state_that_holds_rewards_late_is_found_on_as_many_rounds_as_it_takes(begins, length):
+    """Also where each round is a phase, and nobody plays beforehand to see where phases begin."""
+    violation, _ = walk_horizon(LateLeak(bandit(length=length), begins), TABLE, 1, private_records=False)
     assert violation is not None
     assert violation.kind == "released state"
     assert begins < len(violation.case.rewards) <= begins + 5
@@ -88,3 +95,19 @@ def test_the_coverage_says_what_was_replayed_and_what_was_walked():
 def test_noise_that_depends_on_nothing_passes_on_a_table_with_values_between():
     table = RewardTable(np.round(np.random.default_rng(1).random((HORIZON, 2)), 2), UNIT)
     assert walk_horizon(bandit(mu=0.1), table, 3, private_records=False)[0] is None
+
+
+@pytest.mark.parametrize(("until_caught", "walked"), [(True, [4 * 12, HORIZON]), (False, [HORIZON])])
+def test_a_planted_fault_is_walked_for_soon_after_the_last_replayed_record_first(monkeypatch, until_caught, walked):
+    lengths = []
+
+    def noted(_algorithm, table, *_):
+        lengths.append(table.n_users)
+        return None, WALKED
+
+    monkeypatch.setattr(deterministic, "walk_horizon", noted)
+    short = random_table(12, 2, UNIT, 0)
+    trial = Trial(bandit(), parse("gdp(mu=1, relation=reward)"), short, (0,), whole=Whole(bandit(), TABLE, HORIZON))
+    effort = Effort(replays=1000, confidence=0.95, delta=1e-5, examples=4, seed=1)
+    Deterministic().examine(Request(trial, effort, 0.05, until_caught=until_caught))
+    assert lengths == walked
