@@ -33,10 +33,10 @@ _FIRST_OF_KERNELS = 32
 _FEW, _LEAST = 8, 1e-6
 """Replicates of a trial; and seconds that each takes at least, where trials differ by less than they are measured."""
 _SEED = 1
-_AUDIT_FLOOR, _RUNS = 6.0, 50
+_AUDIT_FLOOR, _RUNS = 4.0, 25
 """Seconds of an audit of any size on one core; runs of its algorithm for each replay, over both budgets, pairs and faults.
 
-Measured by `python -m benchmarks.audit_cost` on audits of the whole benchmark.
+Measured by `python -m benchmarks.audit_cost --quick` on audits of the quick benchmark.
 """
 _SCORED = 1.5e-6
 """Seconds that a replay takes beside its run."""
