@@ -98,7 +98,7 @@ class Effort:
 
     @property
     def fewer(self) -> int:
-        """Replays a side of a pair that gives away no more than the least favorable one."""
+        """Replays a side of a pair that does not give away clearly more than the least favorable one."""
         return min(self.replays, max(self.replays // 8, 2 * MIN_REPLAYS))
 
 

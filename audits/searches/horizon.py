@@ -110,7 +110,7 @@ def positions(n_users: int, starts: Iterable[int], most: int) -> IntArray:
 
 
 def _pilot(algorithm: Algorithm, table: Table, n_rounds: int, seed: int) -> tuple[float, IntArray]:
-    """Memory that both sides keep of a round of one replicate, and first records of phases but the first, from one run."""
+    """Bytes that both sides keep of a round of one replicate, and first records of phases but the first, from one run."""
     root = np.random.SeedSequence(seed)
     ledger, noted = LiveLedger(1, ReproducibleNoise(root), keeps_transcript=True), StateLog(algorithm, 1)
     run(noted, table, ledger, horizon=n_rounds, coins=Coins(root, 1))

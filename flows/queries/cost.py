@@ -36,7 +36,7 @@ _SEED = 1
 _AUDIT_FLOOR, _RUNS = 4.0, 25
 """Seconds of an audit of any size on one core; runs of its algorithm for each replay, over both budgets, pairs and faults.
 
-Measured by `python -m benchmarks.audit_cost --quick` on audits of the quick benchmark.
+Measured by `python -m benchmarks.audit_cost DATA --quick` on audits of the quick benchmark.
 """
 _SCORED = 1.5e-6
 """Seconds that a replay takes beside its run."""
