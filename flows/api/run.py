@@ -67,7 +67,7 @@ def run(
             raise SpecError("audit: there is nothing to audit, no algorithm here is private")
         check_audits(plan.private)
     folder = _open(data)
-    tracker = steps.open_tracker(checked, folder) if track else None
+    tracker = steps.open_tracker([plan], folder) if track else None
     folder.sweep()
     write_whole(folder.suite(checked.name) / "spec.yaml", standing_alone(checked, text).encode())
     plan = plan.bound(folder.root)
@@ -76,9 +76,9 @@ def run(
     several = 1 if executor == _LOCAL else workers or n_workers()
     is_quick = executor is None and workers is None and is_small(plan.played)
     with Workers(several) as pool:
-        steps.benchmark(plan, folder, Workers(1) if is_quick else pool, tracker)
+        steps.benchmark([plan], folder, Workers(1) if is_quick else pool, tracker)
         if audit:
-            steps.audit(plan, folder, pool, tracker)
+            steps.audit([plan], folder, pool, tracker)
     return Result(plan, text, folder)
 
 

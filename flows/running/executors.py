@@ -10,7 +10,7 @@ import errno
 import gc
 import sqlite3
 from concurrent.futures import BrokenExecutor
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from enum import StrEnum
 from functools import partial
 from importlib import import_module
@@ -114,8 +114,7 @@ def cores_each(n_tasks: int) -> int:
     """Number of cores that each of so many tasks of the running flow has to itself; one where others may be using them."""
     from prefect.context import FlowRunContext
 
-    context = FlowRunContext.get()
-    count = getattr(context.task_runner, "cores_each", None) if context else None
+    count = getattr(getattr(FlowRunContext.get(), "task_runner", None), "cores_each", None)
     return count(n_tasks) if count else 1
 
 
@@ -124,6 +123,10 @@ def _start_worker(module: str) -> None:
     end_with_parent()
     gc.disable()  # nothing of what is imported is garbage
     import_module(module)
+    from prefect.context import SyncClientContext
+
+    with suppress(RuntimeError):  # no answer yet: each task then asks for itself
+        SyncClientContext().__enter__()  # one for all tasks: to make one reads certificates
     gc.freeze()
     gc.enable()
 

@@ -70,6 +70,11 @@ class ProcessPool(ProcessPoolTaskRunner):
         self._subprocess_message_queue.cancel_join_thread()
         return self
 
+    def _resolve_futures_and_submit(self, *args: Any, **given: Any) -> Future[bytes]:
+        """Sends a task without Prefect's settings: workers inherited them, and to read them takes as long as a block."""
+        given["context"] = {**given["context"], "settings_context": {}}
+        return super()._resolve_futures_and_submit(*args, **given)
+
     def cores_each(self, n_tasks: int) -> int:
         """Cores for each of `n_tasks` tasks that run side by side, at least one."""
         return max(1, self._max_workers // max(1, n_tasks))

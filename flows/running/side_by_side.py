@@ -67,7 +67,7 @@ class Workers:
             return
         pool = self._pool = self._pool or ProcessPoolExecutor(self._n_workers, multiprocessing.get_context("spawn"), _start)
         with _without_main():
-            futures = {pool.submit(_call, cloudpickle.dumps((work, item))): item for item in items}
+            futures = {pool.submit(call, cloudpickle.dumps((work, item))): item for item in items}
         for future in as_completed(futures):
             yield futures[future], future.result()
 
@@ -77,7 +77,8 @@ def _alone(work: Callable[[T], R], item: T) -> R:
         return work(item)
 
 
-def _call(sent: bytes) -> Any:
+def call(sent: bytes) -> Any:
+    """Result of pickled work on a pickled item."""
     return _alone(*cloudpickle.loads(sent))
 
 

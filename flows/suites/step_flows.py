@@ -1,74 +1,82 @@
-"""The benchmark and the audit of a spec as Prefect flows, whose tasks are blocks and cells."""
+"""Benchmarks and audits as Prefect flows, whose tasks are blocks and cells: of one suite, or of several side by side."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextvars import ContextVar
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+import cloudpickle
 from prefect import flow, task
 from prefect.cache_policies import NO_CACHE
+from prefect.context import FlowRunContext
 from prefect.futures import as_completed
+from prefect.task_runners import ThreadPoolTaskRunner
 
-from bandana.audits.documents.audit import AuditEntry
 from bandana.flows.folder.settings import DataFolder
 from bandana.flows.plan.plan import Plan, is_small
 from bandana.flows.running.executors import LATE, Executor, Resources, cores_each, held_to_limit, patience, task_runner
+from bandana.flows.running.side_by_side import call
 from bandana.flows.suites import steps
 
-T = TypeVar("T")
 R = TypeVar("R")
+_PLANS: ContextVar[Sequence[Plan]] = ContextVar("plans")
+"""Plans of the flow: were they its parameters, Prefect would send all of them along with each task."""
 
 
 @task(task_run_name="{label}", cache_policy=NO_CACHE, persist_result=False)
-def _work(work: Callable[[T], R], item: T, note: Path, label: str) -> R:
+def _work(work: Callable[[], R], note: Path, label: str) -> R:
     with held_to_limit(note):
-        return work(item)
+        return work()
 
 
 class _Tasks:
-    """Work as tasks of the flow that runs: retried after infrastructure faults, limited to `timeout` seconds.
+    """Work as tasks of the flow that runs: retried after infrastructure faults and limited in seconds, as each suite asks.
 
     Late tasks leave a note in the folder of results.
     """
 
     cores_each = staticmethod(cores_each)
 
-    def __init__(self, name: str, results: Path, retries: int, timeout: float) -> None:
-        self._notes, self._task = results / LATE, _work.with_options(name=name, **patience(retries, timeout))
+    def __init__(self, name: str, results: Path, plans: Sequence[Plan], limit: str) -> None:
+        self._notes, self._tasks = results / LATE, {}
+        for spec in (plan.spec for plan in plans):
+            options = patience(spec.execution.retries, getattr(spec.execution, limit))
+            self._tasks[spec.name] = _work.with_options(name=name, **options)
 
-    def completed(self, work: Callable[[T], R], items: Sequence[T]) -> Iterator[tuple[T, R]]:
+    def completed(self, work: Callable[[Any], R], items: Sequence[Any]) -> Iterator[tuple[Any, R]]:
         """Submits all items at once, and yields each with the result of its work as soon as it is done."""
-        pairs: Sequence[Any] = items  # of a block or a cell, and its key
-        notes = [self._notes / key for _, key in pairs]
-        futures = {self._task.submit(work, pair, note, pair[0].title): pair for pair, note in zip(pairs, notes, strict=True)}
+        is_here, futures = isinstance(getattr(FlowRunContext.get(), "task_runner", None), ThreadPoolTaskRunner), {}
+        for pair in items:
+            item, key = pair  # a block or a cell, and its key
+            task = self._tasks[getattr(item, "cell", item).spec.name]
+            # Prefect pickles later, in a thread, while objects change: what leaves this process is pickled now.
+            sent = partial(work, pair) if is_here else partial(call, cloudpickle.dumps((work, pair)))
+            futures[task.submit(sent, self._notes / key, item.title)] = pair
         return ((futures[future], future.result()) for future in as_completed(list(futures)))
 
 
-@flow(name="benchmark", flow_run_name="{plan.spec.name}: benchmark", persist_result=False)
-def benchmark_flow(plan: Plan, data: str) -> None:
-    """Plays every cell of the plan; finished blocks are kept, and a rerun computes only what is missing."""
-    folder, patient = DataFolder(Path(data)), plan.spec.execution
-    tasks = _Tasks("benchmark-block", folder.results, patient.retries, patient.block_timeout)
-    steps.benchmark(plan, folder, tasks, steps.open_tracker(plan.spec, folder))
+def _on_all(step: str, data: str) -> Any:
+    plans, folder = _PLANS.get(), DataFolder(Path(data))
+    name, limit = {"benchmark": ("benchmark-block", "block_timeout"), "audit": ("audit-cell", "audit_timeout")}[step]
+    tasks = _Tasks(name, folder.results, plans, limit)
+    return getattr(steps, step)(plans, folder, tasks, steps.open_tracker(plans, folder))
 
 
-@flow(name="audit", flow_run_name="{plan.spec.name}: audit", persist_result=False)
-def audit_flow(plan: Plan, data: str) -> list[AuditEntry]:
-    """Audits every private cell of the plan, and returns the report's entries in its order; finished audits are kept."""
-    folder, patient = DataFolder(Path(data)), plan.spec.execution
-    tasks = _Tasks("audit-cell", folder.results, patient.retries, patient.audit_timeout)
-    return steps.audit(plan, folder, tasks, steps.open_tracker(plan.spec, folder))
+@flow(persist_result=False)
+def _flow(step: str, suites: list[str], data: str) -> Any:
+    return _on_all(step, data)
 
 
-def benchmark(plan: Plan, data: str, resources: Resources | None = None) -> None:
-    """Runs the flow on the chosen resources; for None this process if it is small, else processes, one a core."""
-    default = Executor.LOCAL if is_small(plan.played) else Executor.PROCESSES
-    runner = task_runner(resources or Resources(), default, __name__)
-    benchmark_flow.with_options(task_runner=runner)(plan, data)
-
-
-def audit(plan: Plan, data: str, resources: Resources | None = None) -> list[AuditEntry]:
-    """Runs the flow on the chosen resources; processes, one a core, for None."""
-    runner = task_runner(resources or Resources(), Executor.PROCESSES, __name__)
-    return audit_flow.with_options(task_runner=runner)(plan, data)
+def run_step(step: str, plans: Sequence[Plan], data: str, resources: Resources | None = None) -> Any:
+    """Runs `benchmark` or `audit` of `steps` as a flow; a benchmark that is small in this process, all else in processes."""
+    if not plans:
+        return []
+    is_here = step == "benchmark" and is_small([cell for plan in plans for cell in plan.played])
+    runner = task_runner(resources or Resources(), Executor.LOCAL if is_here else Executor.PROCESSES, __name__)
+    _PLANS.set(plans)
+    suites = [plan.spec.name for plan in plans]
+    name = f"{suites[0] if len(suites) == 1 else f'{len(suites)} suites'}: {step}"
+    return _flow.with_options(name=step, flow_run_name=name, task_runner=runner)(step, suites, data)

@@ -1,4 +1,4 @@
-"""Plays and audits every cell of a suite: what is finished is kept, and only what is missing is computed.
+"""Plays and audits every cell of suites: what is finished is kept, and only what is missing is computed.
 
 Where the work is done is the caller's choice: in this process and its workers (`side_by_side.Workers`), or as tasks of a
 Prefect flow (`step_flows`). The blocks, their keys and their numbers are the same.
@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from functools import partial
 from time import perf_counter
 from typing import Protocol, TypeVar
@@ -33,7 +35,6 @@ from bandana.flows.keys.identity import check_same
 from bandana.flows.plan.cells import Block, Cell
 from bandana.flows.plan.plan import Plan
 from bandana.flows.results.summaries import audit_record, benchmark_record, summarize_cell
-from bandana.flows.spec.spec import Spec
 from bandana.flows.tracking.record import CellRecord
 from bandana.flows.tracking.tracker import Tracker, TrackingError
 
@@ -51,106 +52,118 @@ class Workers(Protocol):
         """Number of cores that each of so many items has to itself."""
 
 
-def open_tracker(spec: Spec, folder: DataFolder) -> Tracker:
-    """MLflow with the suite's experiment; runs that a dead process left are marked."""
+def open_tracker(plans: Sequence[Plan], folder: DataFolder) -> Tracker:
+    """MLflow with the suites' experiments; runs that a dead process left are marked."""
     tracker = Tracker.open(folder.root)
     tracker.mark_dead_runs()
-    tracker.experiment(spec.name, spec.description or spec.title)
+    for plan in plans:
+        tracker.experiment(plan.spec.name, plan.spec.description or plan.spec.title)
     return tracker
 
 
-def benchmark(plan: Plan, folder: DataFolder, workers: Workers, tracker: Tracker | None = None) -> None:
-    """Plays every missing block of a plan whose data are bound; finished cells go to the tracker, if there is one.
+def benchmark(plans: Sequence[Plan], folder: DataFolder, workers: Workers, tracker: Tracker | None = None) -> None:
+    """Plays every missing block of plans whose data are bound; finished cells go to the tracker, if there is one.
 
     Raises:
       BookError: a budget does not cover all that is missing; nothing was played.
       TrackingError: MLflow took some cells neither when they were done nor at the end; their blocks are kept.
     """
-    suite, cells, blocks = plan.spec.name, plan.played, plan.blocks()
-    store, journal = Store(folder.results), Journal(folder.journal(suite))
+    store, cells = Store(folder.results), [cell for plan in plans for cell in plan.played]
+    blocks = [block for cell in cells for block in cell.blocks()]
     missing = [block for block in blocks if not is_played(block, store)]
-    book_keeper().check_affords(missing)
-    journal.begin("benchmark started", suite=suite, cells=len(cells), blocks=len(blocks), missing=len(missing))
-    results = workers.completed(partial(play, store), [(block, block.key) for block in missing])
-    waiting = Counter(block.cell.name for block in missing)
-    later: list[Cell] = []
-    total = len(blocks) + len(cells) * (tracker is not None)
-    with bar(f"{suite}: benchmark", total, len(blocks) - len(missing)) as advance:
-
-        def track(cell: Cell) -> None:
-            _track(cell, lambda: benchmark_record(cell, summarize_cell(cell, store)), tracker, journal, advance)
-
-        def try_to_track(cell: Cell) -> None:
-            """Blocks still play, and are kept: what MLflow does not take now is written at the end."""
-            if not later:
-                try:
-                    track(cell)
-                    return
-                except TrackingError:
-                    pass
-            later.append(cell)
-
+    book_keeper().check_affords({block.key: block for block in missing}.values())  # two suites may have one in common
+    step = _Step("benchmark", plans, folder, tracker, lambda cell: benchmark_record(cell, summarize_cell(cell, store)))
+    waiting = Counter(block.cell.key for block in missing)
+    with step.begun(len(cells), len(blocks), len(missing)):
+        results = workers.completed(partial(play, store), [(block, block.key) for block in missing])
         for cell in cells:
-            if not waiting[cell.name]:
-                try_to_track(cell)
+            if not waiting[cell.key]:
+                step.track(cell)
         for (block, key), seconds in results:
-            journal.write("block done", cell=block.cell.name, run_key=block.cell.key, block=block.index, result=key,
-                          n_reps=block.n_reps, seconds=seconds)  # fmt: skip
-            advance(block.cell.title)
-            waiting[block.cell.name] -= 1
-            if not waiting[block.cell.name]:
-                try_to_track(block.cell)
-        for cell in later:
-            track(cell)
-    _keep_only(cells, tracker)
-    journal.write("benchmark done", suite=suite)
+            facts = {"block": block.index, "result": key, "n_reps": block.n_reps, "seconds": seconds}
+            step.note("block done", block.cell, block.cell.title, **facts)
+            waiting[block.cell.key] -= 1
+            if not waiting[block.cell.key]:
+                step.track(block.cell)
+    for plan in plans:
+        Journal(folder.journal(plan.spec.name)).write("benchmark done", suite=plan.spec.name)
 
 
-def audit(plan: Plan, folder: DataFolder, workers: Workers, tracker: Tracker | None = None) -> list[AuditEntry]:
-    """Audits every private cell of a plan whose data are bound, and returns the report's entries in the spec's order.
+def audit(plans: Sequence[Plan], folder: DataFolder, workers: Workers, tracker: Tracker | None = None) -> list[AuditEntry]:
+    """Audits every private cell of plans whose data are bound, and returns the report's entries in the order of the plans.
 
     Raises:
       SpecError: the rounds of some audit are too few; nothing was audited.
+      TrackingError: MLflow took some cells neither when they were done nor at the end; their audits are kept.
     """
-    suite, cells = plan.spec.name, plan.private
-    store, journal = Store(folder.results), Journal(folder.journal(suite))
+    store, cells, entries = Store(folder.results), [cell for plan in plans for cell in plan.private], dict[str, AuditEntry]()
     check_audits(cells)
-    entries = {
-        cell.name: audit_entry(cell, outcome, is_anonymous=store.is_anonymous)
-        for cell in cells
-        if (outcome := stored_audit(cell, store)) is not None
-    }
-    missing = parts_first(cell for cell in cells if cell.name not in entries)
-    journal.begin("audit started", suite=suite, cells=len(cells), missing=len(missing))
+    place = {cell.key: folder.evidence(cell.spec.name, cell.slug) for cell in cells}
+    step = _Step("audit", plans, folder, tracker, lambda cell: audit_record(cell, entries[cell.key], place[cell.key]))
+    outcomes = {cell.key: stored_audit(cell, store) for cell in cells}
+    missing = [cell for plan in plans for cell in parts_first(cell for cell in plan.private if outcomes[cell.key] is None)]
     work = partial(examine, store, workers.cores_each(len(missing)))
-    total = len(cells) * (2 if tracker is not None else 1)
-    with bar(f"{suite}: audit", total, len(entries)) as advance:
-        for (cell, _), (entry, seconds) in workers.completed(work, [(cell, audit_key(cell)) for cell in missing]):
-            entries[cell.name] = entry
-            journal.write("audit done", cell=cell.name, run_key=cell.key, verdict=entry["verdict"], seconds=seconds,
-                          replays=cell.audit.replays)  # fmt: skip
-            advance(f"{cell.title}: {entry['verdict']}")
+
+    def keep(cell: Cell, entry: AuditEntry) -> None:
+        entries[cell.key] = entry
+        link(evidence_of(cell, store), place[cell.key])
+        step.track(cell)
+
+    with step.begun(len(cells), len(cells), len(missing)):
         for cell in cells:
-            evidence = folder.evidence(suite, cell.slug)
-            link(evidence_of(cell, store), evidence)
-            _track(cell, partial(audit_record, cell, entries[cell.name], evidence), tracker, journal, advance)
-    _keep_only(plan.played, tracker)
-    return [entries[cell.name] for cell in cells]
+            if (outcome := outcomes[cell.key]) is not None:
+                keep(cell, audit_entry(cell, outcome, is_anonymous=store.is_anonymous))
+        for (cell, _), (entry, seconds) in workers.completed(work, [(cell, audit_key(cell)) for cell in missing]):
+            facts = {"verdict": entry["verdict"], "seconds": seconds, "replays": cell.audit.replays}
+            step.note("audit done", cell, f"{cell.title}: {entry['verdict']}", **facts)
+            keep(cell, entry)
+    return [entries[cell.key] for cell in cells]
 
 
-def _track(
-    cell: Cell, record: Callable[[], CellRecord], tracker: Tracker | None, journal: Journal, advance: Callable[[str], None]
-) -> None:
-    if tracker is not None:
-        tracker.log_cell(cell.spec.name, record())
-        journal.write("cell tracked", cell=cell.name, run_key=cell.key)
-        advance(f"tracked {cell.title}")
+@dataclass
+class _Step:
+    """A step on suites: each has its journal, and MLflow, if cells are tracked, gets each one as soon as it is done.
 
+    Once MLflow refuses one, work goes on and is kept; what it did not get is written at the end.
+    """
 
-def _keep_only(cells: Sequence[Cell], tracker: Tracker | None) -> None:
-    """Takes cells that the spec no longer lists off the suite's comparison page."""
-    if tracker is not None:
-        tracker.keep_only(cells[0].spec.name, {cell.key for cell in cells})
+    name: str
+    plans: Sequence[Plan]
+    folder: DataFolder
+    tracker: Tracker | None
+    record: Callable[[Cell], CellRecord]
+    waiting: list[Cell] = field(default_factory=list)
+    advance: Callable[[str], None] = print
+
+    @contextmanager
+    def begun(self, n_cells: int, n_pieces: int, n_left: int) -> Iterator[None]:
+        suites = [plan.spec.name for plan in self.plans]
+        for suite in suites:
+            Journal(self.folder.journal(suite)).begin(f"{self.name} started", suite=suite)
+        title = f"{suites[0] if len(suites) == 1 else f'{len(suites)} suites'}: {self.name}"
+        with bar(title, n_pieces + n_cells * (self.tracker is not None), n_pieces - n_left) as self.advance:
+            yield
+            self._write()
+        if self.tracker is not None:
+            for plan in self.plans:  # cells that a spec no longer lists leave its comparison page
+                self.tracker.keep_only(plan.spec.name, {cell.key for cell in plan.played})
+
+    def note(self, event: str, cell: Cell, title: str, **facts: object) -> None:
+        Journal(self.folder.journal(cell.spec.name)).write(event, cell=cell.name, run_key=cell.key, **facts)
+        self.advance(title)
+
+    def track(self, cell: Cell) -> None:
+        self.waiting.append(cell)
+        if len(self.waiting) == 1:
+            with suppress(TrackingError):
+                self._write()
+
+    def _write(self) -> None:
+        while self.waiting and self.tracker is not None:
+            cell = self.waiting[0]
+            self.tracker.log_cell(cell.spec.name, self.record(cell))
+            self.note("cell tracked", cell, f"tracked {cell.title}")
+            del self.waiting[0]
 
 
 def play(store: Store, item: tuple[Block, str]) -> float:

@@ -19,7 +19,7 @@ from bandana.flows.results.gate import Outcome, in_report, told
 from bandana.flows.results.report import report
 from bandana.flows.running.executors import Resources
 from bandana.flows.suites.alarms import AlarmRaised, Findings, conclude, with_alarm
-from bandana.flows.suites.step_flows import audit, benchmark
+from bandana.flows.suites.step_flows import run_step
 from bandana.flows.texts.json_text import JsonObject
 
 STEPS = ("benchmark", "audit", "gate", "report")
@@ -62,9 +62,9 @@ def suite_flow(
         if step == "gate" or (step == "report" and has_baseline and done["gate"] is None):
             done["gate"] = _gate(plan, spec_text, data)
         if step == "benchmark":
-            benchmark(plan, data, resources)
+            run_step(step, [plan], data, resources)
         elif step == "audit":
-            done["audits"] = audit(plan, data, resources)
+            done["audits"] = run_step(step, [plan], data, resources)
         elif step == "report":
             done["files"] = report(plan, spec_text, data, in_report(done["gate"]))
         elif step in added:

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 _BATCH = 1000  # entities in one request, MLflow's limit
 _PAIRS = 100  # parameters in one request, and tags, MLflow's limits
 _PARAM_LENGTH, _DIGEST_LENGTH = 6000, 36
-_CURVES = "curves.parquet"
+_CURVES = "curves.parquet"  # of all points
+_SHOWN = 50  # points of a curve among the metrics: a chart shows no more, and a thousand take longer to write than to play
 _log = logging.getLogger(__name__)
 
 
@@ -85,7 +86,8 @@ class Contents:
             held = set()
             if key in run.data.metrics:
                 held = {point.step for point in self._store.client.get_metric_history(run.info.run_id, key)}
-            finite = {int(t): float(v) for t, v in zip(rounds, values, strict=True) if is_finite(v)}
+            every = slice(None, None, -max(1, math.ceil(len(rounds) / _SHOWN)))  # from the end, which is always there
+            finite = {int(t): float(v) for t, v in zip(rounds[every], values[every], strict=True) if is_finite(v)}
             points += [Metric(key, v, start + t, t) for t, v in finite.items() if t not in held]
         return points
 

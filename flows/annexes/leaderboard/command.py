@@ -132,20 +132,19 @@ def _play(
     from bandana.flows.annexes.leaderboard.replications import longer_plan
     from bandana.flows.folder.store import Store, write_whole
     from bandana.flows.spec.spec import standing_alone
-    from bandana.flows.suites.step_flows import audit
-    from bandana.flows.suites.step_flows import benchmark as play
+    from bandana.flows.suites.step_flows import run_step
 
     while_the_server_starts(place)
     place.sweep()
     for problem in benchmark.problems:
         text = standing_alone(problem.spec, problem.text)
         write_whole(place.suite(problem.spec.name) / "spec.yaml", text.encode())
-    for plan in plans:
-        play(plan, str(place.root), resources)
-        if not benchmark.is_quick and (longer := longer_plan(plan, Store(place.results))) is not None:
-            play(longer, str(place.root), resources)
-    for plan in audits:
-        audit(plan, str(place.root), resources)
+    run_step("benchmark", plans, str(place.root), resources)
+    if not benchmark.is_quick:
+        store = Store(place.results)
+        more = [longer for plan in plans if (longer := longer_plan(plan, store)) is not None]
+        run_step("benchmark", more, str(place.root), resources)
+    run_step("audit", audits, str(place.root), resources)
 
 
 def _plans(benchmark: Benchmark) -> dict[str, Plan]:

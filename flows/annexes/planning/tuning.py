@@ -18,7 +18,7 @@ from bandana.flows.running.executors import Resources
 from bandana.flows.spec import tuned
 from bandana.flows.spec.spec import Spec
 from bandana.flows.spec.tuned import PRIVATE_RULE, RULE, Tried, Tuned, choose, question, seed_of_tuning, text_of
-from bandana.flows.suites.step_flows import benchmark
+from bandana.flows.suites.step_flows import run_step
 from bandana.flows.texts.mistakes import SpecError
 
 
@@ -40,8 +40,7 @@ def tune(spec: Spec, trials: Mapping[float, Plan], data: str, resources: Resourc
     known = _chosen_before(spec)
     first = cells[tuning.values[0]]
     book_keeper().check_affords(waiting, [cell for cell in first if _is_private(cell) and cell.name not in known])
-    for plan in plans.values():
-        benchmark(plan, data, resources)
+    run_step("benchmark", [*plans.values()], data, resources)
     tried: dict[str, list[Tried]] = {}
     chosen: dict[str, float] = {}
     for place, cell in enumerate(first):

@@ -196,13 +196,13 @@ def test_a_run_reads_the_file_once_and_all_its_steps_work_on_that_content(load, 
 
 
 def test_a_flow_hands_the_bound_spec_on(load, root):
-    from bandana.flows.suites.step_flows import benchmark_flow
+    from bandana.flows.suites.suite import suite_flow
 
     plan = Plan.of(load(ONE)).bound(root)
-    given = benchmark_flow.validate_parameters({"plan": plan, "data": str(root)})["plan"]
+    given = suite_flow.validate_parameters({"plan": plan, "spec_text": "", "data": str(root), "steps": []})["plan"]
     assert given is plan
     assert given.spec.environment[0].pin is not None
-    assert benchmark_flow.serialize_parameters({"plan": plan})["plan"] == {"spec": plan.spec.model_dump(mode="json")}
+    assert suite_flow.serialize_parameters({"plan": plan})["plan"] == {"spec": plan.spec.model_dump(mode="json")}
     assert "pin" not in yaml.safe_dump(plan.spec.model_dump(mode="json"))
 
 

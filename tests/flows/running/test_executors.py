@@ -24,7 +24,7 @@ from bandana.flows.running.executors import (
 )
 from bandana.flows.spec.spec import load_spec
 from bandana.flows.suites import steps
-from bandana.flows.suites.step_flows import benchmark
+from bandana.flows.suites.step_flows import run_step
 from bandana.flows.texts.mistakes import SpecError
 
 PASSING = [
@@ -132,7 +132,7 @@ def play(prefect_server, write_spec, tmp_path, monkeypatch):
         monkeypatch.setattr("bandana.flows.running.executors._RETRY_DELAYS", [0.01])
         spec = load_spec(write_spec(**changes))
         DataFolder.open(tmp_path / "data")
-        benchmark(Plan.of(spec), str(tmp_path / "data"))
+        run_step("benchmark", [Plan.of(spec)], str(tmp_path / "data"))
         return spec
 
     return start

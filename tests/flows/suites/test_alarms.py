@@ -112,7 +112,7 @@ def test_a_failed_audit_fails_the_run_after_its_report(prefect_server, write_spe
     import bandana.flows.suites.suite
 
     steps = []
-    monkeypatch.setattr(bandana.flows.suites.suite, "audit", lambda *_: steps.append("audit") or [_PASSED, _FAILED])
+    monkeypatch.setattr(bandana.flows.suites.suite, "run_step", lambda step, *_: steps.append(step) or [_PASSED, _FAILED])
     monkeypatch.setattr(
         bandana.flows.suites.suite, "report", lambda *_, **__: steps.append("report") or {"html": "/data/report.html"}
     )
@@ -165,13 +165,26 @@ def test_the_gate_fails_a_run_that_is_worse_than_its_baseline(prefect_server, wr
     assert _last_run(folder)["state"]["type"] == "FAILED"
 
 
-def test_flows_of_steps_are_named_by_suite_and_step(write_spec):
+def test_flows_of_steps_are_named_by_suite_and_step(write_spec, monkeypatch):
     from bandana.flows.results.report import report
-    from bandana.flows.suites.step_flows import audit_flow, benchmark_flow
+    from bandana.flows.suites import step_flows
 
-    plan = Plan.of(load_spec(write_spec(name="named")))
-    names = [flow.flow_run_name.format(plan=plan) for flow in (benchmark_flow, audit_flow, report)]
-    assert names == ["named: benchmark", "named: audit", "named: report"]
+    given = []
+
+    class Flow:
+        def with_options(self, name, flow_run_name, task_runner):
+            return lambda step, suites, data: given.append((name, flow_run_name, step, suites))
+
+    monkeypatch.setattr(step_flows, "_flow", Flow())
+    one, two = (Plan.of(load_spec(write_spec(name=name))) for name in ("named", "other"))
+    step_flows.run_step("benchmark", [one], "data")
+    step_flows.run_step("audit", [one, two], "data")
+    step_flows.run_step("audit", [], "data")
+    assert given == [
+        ("benchmark", "named: benchmark", "benchmark", ["named"]),
+        ("audit", "2 suites: audit", "audit", ["named", "other"]),
+    ]
+    assert report.flow_run_name.format(plan=one) == "named: report"
 
 
 def test_a_spec_may_name_the_place_of_its_baseline(small_text, tmp_path):

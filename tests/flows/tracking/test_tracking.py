@@ -16,9 +16,11 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
 from bandana.flows.keys import provenance
@@ -489,15 +491,28 @@ def test_nothing_infinite_is_logged(tracker: Tracker) -> None:
     assert points(tracker, run_id, "regret/mean") == [(1, 1.0), (1000, 3.0)]
 
 
-def test_long_curves_and_long_texts_fit(tracker: Tracker) -> None:
-    rounds = list(range(1, 2501))
-    cell = replace(CELL, params={"note": "p" * 9000}, tags={"note": "t" * 9000}, curves={"regret/mean": (rounds, rounds)})
+def test_many_curves_and_long_texts_fit(tracker: Tracker) -> None:
+    curves = {f"regret/{n}": (range(1, 51), range(n, n + 50)) for n in range(30)}
+    cell = replace(CELL, params={"note": "p" * 9000}, tags={"note": "t" * 9000}, curves=curves)
     run_id = tracker.log_cell("demo", cell)
     run = client_of(tracker).get_run(run_id)
     assert (len(run.data.params["note"]), len(run.data.tags["note"])) == (6000, 8000)
-    history = client_of(tracker).get_metric_history(run_id, "regret/mean")
-    assert len(history) == 2500
-    assert all(point.timestamp == run.info.start_time + point.step for point in history)
+    for n in range(30):
+        history = client_of(tracker).get_metric_history(run_id, f"regret/{n}")
+        assert [(point.step, point.value) for point in history] == [(t, n + t - 1) for t in range(1, 51)]
+        assert all(point.timestamp == run.info.start_time + point.step for point in history)
+
+
+@pytest.mark.parametrize("n_points", [1, 49, 50, 51, 99, 100, 101, 2500])
+def test_a_chart_gets_fifty_points_of_a_curve_and_its_last_and_the_table_all(tracker: Tracker, n_points: int) -> None:
+    rounds = list(range(1, n_points + 1))
+    run_id = tracker.log_cell("demo", replace(CELL, curves={"regret/mean": (rounds, rounds)}))
+    shown = [step for step, _ in points(tracker, run_id, "regret/mean")]
+    assert len(shown) == n_points if n_points <= 50 else 25 < len(shown) <= 50
+    assert shown[-1] == n_points
+    assert len({late - early for early, late in pairwise(shown)}) <= 1
+    table = pd.read_parquet(client_of(tracker).download_artifacts(run_id, "curves.parquet"))
+    assert table["round"].tolist() == rounds
 
 
 @pytest.mark.parametrize(

@@ -136,7 +136,7 @@ def test_a_grid_is_refused_as_a_whole_before_any_work(write, folder):
     with pytest.raises(BookError, match="out of budget: 16 blocks of 8 cells of night would cost epsilon"):
         check_affords(blocks)
     with pytest.raises(BookError, match="nothing was drawn"), Workers(1) as pool:
-        steps.benchmark(Plan.of(load_spec(path)).bound(folder.root), folder, pool)
+        steps.benchmark([Plan.of(load_spec(path)).bound(folder.root)], folder, pool)
     assert book_of(folder).entries() == []
     assert Store(folder.results).sizes(BENCHMARK) == {}
     check_affords(blocks[:4])

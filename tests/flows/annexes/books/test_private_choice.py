@@ -55,7 +55,7 @@ def test_a_tuning_on_private_rows_is_charged_with_its_choices_and_shows_no_regre
     written, folder = private
     with Workers(1) as pool:
         here = partial(steps.benchmark, workers=pool)
-        monkeypatch.setattr(tuning, "benchmark", lambda trial, data, _: here(trial, DataFolder(Path(data))))
+        monkeypatch.setattr(tuning, "run_step", lambda _, trials, data, __: here(trials, DataFolder(Path(data))))
         _check_private_tuning(written, folder)
 
 

@@ -84,10 +84,9 @@ def play(benchmark, data, *, has_audits=False):
     data.mkdir(exist_ok=True)
     folder = DataFolder.open(data)
     with Workers(1) as pool:
-        for problem in benchmark.problems:
-            steps.benchmark(problem.plan, folder, pool)
+        steps.benchmark([problem.plan for problem in benchmark.problems], folder, pool)
         if has_audits:
-            steps.audit(Plan.of(audited(benchmark.problems[0], set(), is_quick=True)), folder, pool)
+            steps.audit([Plan.of(audited(benchmark.problems[0], set(), is_quick=True))], folder, pool)
     return assemble.assemble(benchmark, Store(folder.results), "bandana leaderboard tiny")
 
 

@@ -120,9 +120,9 @@ def test_the_page_has_the_matrix_of_finished_problems(tmp_path):
     folder = DataFolder.open(tmp_path)
     board = read(make(tmp_path / "pairs"))
     with Workers(1) as pool:
-        steps.benchmark(board.problems[0].plan, folder, pool)
+        steps.benchmark([board.problems[0].plan], folder, pool)
         half = assemble.assemble(board, Store(folder.results), "bandana leaderboard pairs")
-        steps.benchmark(board.problems[1].plan, folder, pool)
+        steps.benchmark([board.problems[1].plan], folder, pool)
     validate(half)
     assert {(rates["finished"], rates["problems"]) for rates in half["win_rates"]} == {(1, 2)}
     document = assemble.assemble(board, Store(folder.results), "bandana leaderboard pairs")
