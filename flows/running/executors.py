@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import gc
+import os
 import sqlite3
 from concurrent.futures import BrokenExecutor
 from contextlib import nullcontext, suppress
@@ -123,10 +124,9 @@ def _start_worker(module: str) -> None:
     end_with_parent()
     gc.disable()  # nothing of what is imported is garbage
     import_module(module)
-    from prefect.context import SyncClientContext
-
-    with suppress(RuntimeError):  # no answer yet: each task then asks for itself
-        SyncClientContext().__enter__()  # one for all tasks: to make one reads certificates
+    if "PREFECT_API_URL" in os.environ:  # one client for all tasks: to make one reads certificates
+        with suppress(Exception):  # each task then makes its own, and says what is wrong
+            import_module("prefect.context").SyncClientContext().__enter__()
     gc.freeze()
     gc.enable()
 

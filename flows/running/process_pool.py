@@ -7,6 +7,7 @@ that starts while another one dies. Imported only when a pool is wanted: Prefect
 from __future__ import annotations
 
 import multiprocessing
+import os
 import sys
 from collections.abc import Callable
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -71,8 +72,9 @@ class ProcessPool(ProcessPoolTaskRunner):
         return self
 
     def _resolve_futures_and_submit(self, *args: Any, **given: Any) -> Future[bytes]:
-        """Sends a task without Prefect's settings: workers inherited them, and to read them takes as long as a block."""
-        given["context"] = {**given["context"], "settings_context": {}}
+        """Sends no settings that stand in the environment, which workers inherit: to read them takes as long as a block."""
+        if "PREFECT_API_URL" in os.environ:
+            given["context"] = {**given["context"], "settings_context": {}}
         return super()._resolve_futures_and_submit(*args, **given)
 
     def cores_each(self, n_tasks: int) -> int:

@@ -72,11 +72,10 @@ def _flow(step: str, suites: list[str], data: str) -> Any:
 
 def run_step(step: str, plans: Sequence[Plan], data: str, resources: Resources | None = None) -> Any:
     """Runs `benchmark` or `audit` of `steps` as a flow; a benchmark that is small in this process, all else in processes."""
-    if not plans:
-        return []
     is_here = step == "benchmark" and is_small([cell for plan in plans for cell in plan.played])
     runner = task_runner(resources or Resources(), Executor.LOCAL if is_here else Executor.PROCESSES, __name__)
     _PLANS.set(plans)
     suites = [plan.spec.name for plan in plans]
     name = f"{suites[0] if len(suites) == 1 else f'{len(suites)} suites'}: {step}"
-    return _flow.with_options(name=step, flow_run_name=name, task_runner=runner)(step, suites, data)
+    named = _flow.with_options(name=step, flow_run_name=name, task_runner=runner)
+    return named(step, suites, data) if plans else []

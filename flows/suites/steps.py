@@ -1,7 +1,6 @@
 """Plays and audits every cell of suites: what is finished is kept, and only what is missing is computed.
 
-Where the work is done is the caller's choice: in this process and its workers (`side_by_side.Workers`), or as tasks of a
-Prefect flow (`step_flows`). The blocks, their keys and their numbers are the same.
+Work is done in this process and its workers (`side_by_side.Workers`) or as tasks of a flow (`step_flows`), bit for bit.
 """
 
 from __future__ import annotations

@@ -6,13 +6,14 @@ import signal
 import time
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from functools import partial
 from threading import Thread
 
 import pytest
 from prefect import flow, task
 from prefect.task_runners import ProcessPoolTaskRunner, ThreadPoolTaskRunner
 
-from bandana.flows.running.executors import cores_each
+from bandana.flows.running.executors import _start_worker, cores_each
 from bandana.flows.running.process_pool import ProcessPool, WorkerPool
 
 pytestmark = pytest.mark.usefixtures("prefect_server")
@@ -100,3 +101,49 @@ def test_few_tasks_have_several_cores_each():
     assert pool == [6, 6, 3, 1, 1]
     assert threads == [1, 1, 1, 1, 1]
     assert cores_each(1) == 1
+
+
+def test_a_task_is_sent_without_the_settings_that_a_worker_has_already(monkeypatch):
+    given = {}
+    monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:4200/api")
+    monkeypatch.setattr(ProcessPoolTaskRunner, "_resolve_futures_and_submit", lambda _, **kept: given.update(kept))
+    context = {"settings_context": {"settings": 1}, "flow_run_context": {"flow": 2}}
+    ProcessPool(max_workers=1)._resolve_futures_and_submit(task=3, context=context)
+    assert given == {"task": 3, "context": {"settings_context": {}, "flow_run_context": {"flow": 2}}}
+    assert context["settings_context"] == {"settings": 1}, "which Prefect keeps for the next task"
+    monkeypatch.delenv("PREFECT_API_URL")
+    ProcessPool(max_workers=1)._resolve_futures_and_submit(task=3, context=context)
+    assert given["context"] is context, "these stand in this process alone"
+
+
+_clients = []
+
+
+def _about_prefect():
+    from prefect.client.orchestration import get_client
+    from prefect.settings import PREFECT_API_URL
+
+    _clients.append(get_client(sync_client=True))  # kept, so that no other one gets its place in memory
+    return os.getpid(), id(_clients[-1]), PREFECT_API_URL.value()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_inherited", [True, False])
+def test_a_worker_asks_the_server_of_its_parent_and_its_tasks_share_a_client(is_inherited, monkeypatch):
+    from prefect.settings import PREFECT_API_AUTH_STRING, PREFECT_API_URL
+
+    for setting in (PREFECT_API_URL, PREFECT_API_AUTH_STRING):
+        monkeypatch.delenv(setting.name, raising=False)
+    if is_inherited:
+        monkeypatch.setenv("PREFECT_API_URL", PREFECT_API_URL.value())
+        monkeypatch.setenv("PREFECT_API_AUTH_STRING", PREFECT_API_AUTH_STRING.value())
+    started = partial(_start_worker, "bandana.flows.suites.step_flows")
+
+    @flow(task_runner=ProcessPool(max_workers=1, initializer=started), persist_result=False)
+    def three():
+        return [future.result() for future in [task(_about_prefect).submit() for _ in range(3)]]
+
+    workers, clients, addresses = zip(*three(), strict=True)
+    assert set(addresses) == {PREFECT_API_URL.value()}
+    assert (len(set(workers)), len(set(clients)) == 1) == (1, is_inherited)
+    assert os.getpid() not in workers
