@@ -22,8 +22,7 @@ from bandana.flows.running.side_by_side import call
 from bandana.flows.suites import steps
 
 R = TypeVar("R")
-_PLANS: ContextVar[Sequence[Plan]] = ContextVar("plans")
-"""Plans of the flow: were they its parameters, Prefect would send all of them along with each task."""
+_PLANS: ContextVar[Sequence[Plan]] = ContextVar("plans")  # of the flow: its parameters are sent along with each task
 
 
 @task(task_run_name="{label}", cache_policy=NO_CACHE, persist_result=False)
@@ -40,7 +39,7 @@ class _Tasks:
 
     cores_each = staticmethod(cores_each)
 
-    def __init__(self, name: str, results: Path, plans: Sequence[Plan], limit: str) -> None:
+    def __init__(self, results: Path, plans: Sequence[Plan], name: str, limit: str) -> None:
         self._notes, self._tasks = results / LATE, {}
         for spec in (plan.spec for plan in plans):
             options = patience(spec.execution.retries, getattr(spec.execution, limit))
@@ -60,14 +59,13 @@ class _Tasks:
 
 def _on_all(step: str, data: str) -> Any:
     plans, folder = _PLANS.get(), DataFolder(Path(data))
-    name, limit = {"benchmark": ("benchmark-block", "block_timeout"), "audit": ("audit-cell", "audit_timeout")}[step]
-    tasks = _Tasks(name, folder.results, plans, limit)
-    return getattr(steps, step)(plans, folder, tasks, steps.open_tracker(plans, folder))
+    names = {"benchmark": ("benchmark-block", "block_timeout"), "audit": ("audit-cell", "audit_timeout")}[step]
+    return getattr(steps, step)(plans, folder, _Tasks(folder.results, plans, *names), steps.open_tracker(plans, folder))
 
 
 @flow(persist_result=False)
 def _flow(step: str, suites: list[str], data: str) -> Any:
-    return _on_all(step, data)
+    return _on_all(step, data)  # by name: Prefect pickles a flow with all that it uses itself, and no ContextVar can be
 
 
 def run_step(step: str, plans: Sequence[Plan], data: str, resources: Resources | None = None) -> Any:
@@ -75,7 +73,5 @@ def run_step(step: str, plans: Sequence[Plan], data: str, resources: Resources |
     is_here = step == "benchmark" and is_small([cell for plan in plans for cell in plan.played])
     runner = task_runner(resources or Resources(), Executor.LOCAL if is_here else Executor.PROCESSES, __name__)
     _PLANS.set(plans)
-    suites = [plan.spec.name for plan in plans]
-    name = f"{suites[0] if len(suites) == 1 else f'{len(suites)} suites'}: {step}"
-    named = _flow.with_options(name=step, flow_run_name=name, task_runner=runner)
-    return named(step, suites, data) if plans else []
+    named = _flow.with_options(name=step, flow_run_name=steps.title_of(step, plans), task_runner=runner)
+    return named(step, [plan.spec.name for plan in plans], data) if plans else []

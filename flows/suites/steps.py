@@ -1,6 +1,6 @@
 """Plays and audits every cell of suites: what is finished is kept, and only what is missing is computed.
 
-Work is done in this process and its workers (`side_by_side.Workers`) or as tasks of a flow (`step_flows`), bit for bit.
+The caller chooses who works, `side_by_side.Workers` or tasks of `step_flows`: the numbers are the same.
 """
 
 from __future__ import annotations
@@ -132,15 +132,14 @@ class _Step:
     tracker: Tracker | None
     record: Callable[[Cell], CellRecord]
     waiting: list[Cell] = field(default_factory=list)
-    advance: Callable[[str], None] = print
+    advance: Callable[[str], None] = field(init=False)
 
     @contextmanager
     def begun(self, n_cells: int, n_pieces: int, n_left: int) -> Iterator[None]:
-        suites = [plan.spec.name for plan in self.plans]
-        for suite in suites:
-            Journal(self.folder.journal(suite)).begin(f"{self.name} started", suite=suite)
-        title = f"{suites[0] if len(suites) == 1 else f'{len(suites)} suites'}: {self.name}"
-        with bar(title, n_pieces + n_cells * (self.tracker is not None), n_pieces - n_left) as self.advance:
+        for plan in self.plans:
+            Journal(self.folder.journal(plan.spec.name)).begin(f"{self.name} started", suite=plan.spec.name)
+        total = n_pieces + n_cells * (self.tracker is not None)
+        with bar(title_of(self.name, self.plans), total, n_pieces - n_left) as self.advance:
             yield
             self._write()
         if self.tracker is not None:
@@ -163,6 +162,11 @@ class _Step:
             self.tracker.log_cell(cell.spec.name, self.record(cell))
             self.note("cell tracked", cell, f"tracked {cell.title}")
             del self.waiting[0]
+
+
+def title_of(step: str, plans: Sequence[Plan]) -> str:
+    """Title of a step on some plans, such as `smoke: audit`, or `47 suites: benchmark`."""
+    return f"{plans[0].spec.name if len(plans) == 1 else f'{len(plans)} suites'}: {step}"
 
 
 def play(store: Store, item: tuple[Block, str]) -> float:

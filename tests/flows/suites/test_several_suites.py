@@ -118,7 +118,7 @@ def test_audits_of_all_come_in_the_order_of_the_plans(plans, tmp_path):
 
 def test_what_leaves_the_process_is_pickled_before_it_is_submitted(plans, tmp_path, monkeypatch):
     """Prefect pickles in a thread: a cell that learns its key meanwhile would end the run with an error."""
-    sent, tasks = [], step_flows._Tasks("piece", tmp_path, plans, "block_timeout")
+    sent, tasks = [], step_flows._Tasks(tmp_path, plans, "piece", "block_timeout")
 
     class Submitted:
         def submit(self, work, note, label):
