@@ -27,7 +27,7 @@ FAMILIES = (
 """A family of algorithms is a folder, with its planted faults in a file, and the mathematics and printed formulas that only
 such families stand on; a kind of problem is a file of its data and a file of its fields. Of both one reads those at hand."""
 SHARED = {
-    "algorithms/environments": ("data_sets", "tables", "contexts", "episodes", "drawn", "answers_numba"),
+    "algorithms/environments": ("data_sets", "tables", "episodes", "drawn", "answers_numba"),
     "audits/faults": (
         "fault", "releases", "sums", "regression", "randomized", "places", "late", "wrapped", "catalog",
     ),
@@ -209,7 +209,7 @@ def counts(house: House) -> list[Count]:
     rooms = [n_files for place, n_files in house.rooms.items() if place not in SHARED]
     return [
         Count("lines of all", house.n_lines(), 93_200, 73_000),
-        Count("lines of the core", house.n_core_lines(), 43_840, 45_000),
+        Count("lines of the core", house.n_core_lines(), 43_712, 45_000),
         Count("files of the fullest folder", max(rooms), 15, 15),
         Count("folders of more than 15 files", sum(n_files > 15 for n_files in rooms), 0, 0),
         Count("lines of the longest file", max(file.n_lines for file in house.files), 500, 500),

@@ -10,8 +10,8 @@ import numpy as np
 
 from bandana.algorithms.bandits.kernel.gp_ucb import GPUCBSettings
 from bandana.algorithms.catalog import find
-from bandana.algorithms.environments.contexts import sphere_table
 from bandana.algorithms.environments.kernel_functions import GapFunctions
+from bandana.algorithms.environments.tables import sphere_table
 from bandana.algorithms.problem import Problem
 from bandana.algorithms.rkhs.features import feature_map
 from bandana.algorithms.rkhs.kernels import SquaredExponential

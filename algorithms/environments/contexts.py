@@ -1,4 +1,4 @@
-r"""A check of the papers' assumption on contexts, and a fixed data set of contexts from the unit sphere.
+r"""A check of the papers' assumption on contexts.
 
 Azize and Basu, Assumption 2 (after Gentile, Li, Zappella 2014): |A| = 1, E[A A^T] has a least eigenvalue lambda_0 > 0, and
 for every unit vector z the variance of (z^T A)^2 is at most lambda_0^2 / (8 log(4 K)).
@@ -20,10 +20,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bandana.algorithms.environments.tables import ContextTable, checked_features
+from bandana.algorithms.environments.tables import checked_features
 from bandana.algorithms.protocol import FloatArray
-from bandana.algorithms.regression import ridge_numba
-from bandana.privacy_core import Interval
 from bandana.privacy_core.checks import at_least
 
 _STARTS = 64
@@ -133,14 +131,3 @@ def _fourth_moments(flat: FloatArray) -> Callable[[FloatArray], FloatArray]:
 
 def _variance_limit(least: float, n_actions: int) -> float:
     return least**2 / (8 * math.log(4 * n_actions))
-
-
-def sphere_table(
-    n_users: int, n_actions: int, dimension: int, reward_range: Interval, seed: np.random.SeedSequence
-) -> ContextTable:
-    """A fixed data set for audits: contexts from the unit sphere, rewards at both ends of the range by fair coins."""
-    generator = np.random.Generator(np.random.SFC64(seed))
-    features = generator.standard_normal((n_users, n_actions, dimension))
-    ridge_numba.normalize(features.reshape(-1, dimension))
-    ends = np.array([reward_range.low, reward_range.high])
-    return ContextTable(features, ends[generator.integers(0, 2, (n_users, n_actions))], reward_range)

@@ -14,6 +14,7 @@ from bandana.algorithms.environments.answers_numba import span_sums
 from bandana.algorithms.environments.data_sets import GRID, Change, CovariateKind, DataSet, Stack
 from bandana.algorithms.environments.drawn import action_names
 from bandana.algorithms.protocol import FloatArray, IntArray
+from bandana.algorithms.regression import ridge_numba
 from bandana.privacy_core import Interval
 
 
@@ -249,3 +250,14 @@ def checked_features(features: ArrayLike, shape: tuple[int, ...]) -> FloatArray:
     array /= np.maximum(norms, 1.0)[:, :, None]
     array.setflags(write=False)
     return array
+
+
+def sphere_table(
+    n_users: int, n_actions: int, dimension: int, reward_range: Interval, seed: np.random.SeedSequence
+) -> ContextTable:
+    """A fixed data set for audits: contexts from the unit sphere, rewards at both ends of the range by fair coins."""
+    generator = np.random.Generator(np.random.SFC64(seed))
+    features = generator.standard_normal((n_users, n_actions, dimension))
+    ridge_numba.normalize(features.reshape(-1, dimension))
+    ends = np.array([reward_range.low, reward_range.high])
+    return ContextTable(features, ends[generator.integers(0, 2, (n_users, n_actions))], reward_range)

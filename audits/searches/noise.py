@@ -85,6 +85,14 @@ class NoiseFinding:
         return f"release {' and '.join(str(i) for i in self.releases)}: {self.reason}"
 
 
+class TooFewReplicatesError(ValueError):
+    """More coordinates were released than the tests can tell apart; `n_needed` replicates are the fewest that can."""
+
+    def __init__(self, width: int, n_reps: int) -> None:
+        self.n_needed = 4 * (width + 1)
+        super().__init__(f"{width} released coordinates need n_reps of at least {self.n_needed}, got {n_reps}")
+
+
 @dataclass
 class _Columns:
     """The added noise in order, standardized.
@@ -111,7 +119,7 @@ def examine(
       false_alarm: probability of a finding about an honest algorithm, at most.
 
     Raises:
-      ValueError: too few replicates for the number of released coordinates.
+      TooFewReplicatesError: for the number of released coordinates.
     """
     at_least("n_reps", n_reps, 64)
     probability("false_alarm", false_alarm)
@@ -124,9 +132,9 @@ def examine(
         if isinstance(half, NoiseFinding):
             return half
         halves.append(half)
-    width = max(half.z.shape[1] for half in halves)
-    if n_reps // 2 < 2 * (width + 1):
-        raise ValueError(f"{width} released coordinates need n_reps of at least {4 * (width + 1)}, got {n_reps}")
+        width = max(half.z.shape[1] for half in halves)
+        if n_reps // 2 < 2 * (width + 1):
+            raise TooFewReplicatesError(width, n_reps)
     level = false_alarm / max(1, width * (width + 5))  # both halves: mean, variance, correlations; and the two together
     findings = [*_dependence(halves[0], level), *_dependence(halves[1], level), *_repetition(halves[0], halves[1], level)]
     return min(findings, key=lambda finding: finding.releases[-1], default=None)
@@ -278,17 +286,16 @@ _REPLICATES, _MOST_REPLICATES = 4096, 1 << 16
 
 
 def examine_noise(algorithm: Algorithm, table: Table, seed: int) -> str | None:
-    """Audits the noise; returns the finding in words; as many replicates as the number of released coordinates asks for."""
+    """Audits the noise; returns the finding in words; a quarter more replicates than its coordinates need, at least 4096."""
     n_reps = _REPLICATES
     while True:
         try:
             finding = examine(algorithm, table, n_reps=n_reps, seed=seed)
-        except ValueError:
-            if n_reps >= _MOST_REPLICATES:
+            return None if finding is None else str(finding)
+        except TooFewReplicatesError as few:
+            if few.n_needed > _MOST_REPLICATES:
                 raise
-            n_reps *= 4
-            continue
-        return None if finding is None else str(finding)
+            n_reps = min(_MOST_REPLICATES, few.n_needed * 5 // 4)
 
 
 class Noise:

@@ -8,10 +8,9 @@ import numpy as np
 
 from bandana.algorithms.claim import per_record
 from bandana.algorithms.entry import Entry, Settings
-from bandana.algorithms.environments.contexts import sphere_table
 from bandana.algorithms.environments.episodes import Table, random_episodes
 from bandana.algorithms.environments.linear import fan_arms
-from bandana.algorithms.environments.tables import ContextTable, random_table
+from bandana.algorithms.environments.tables import ContextTable, random_table, sphere_table
 from bandana.algorithms.environments.worst_mdps import HORIZON, N_STATES, linear_bed, mixture_bed
 from bandana.algorithms.environments.worst_pools import POOL_KERNEL, SMOOTH, worst_pool
 from bandana.algorithms.problem import CONTEXTUAL, EPISODIC, KERNEL, LINEAR, MIXTURE, POOLED, Problem

@@ -18,9 +18,8 @@ from bandana.algorithms.environments.benchmark_functions import (
     nearest_of_norm,
     styblinski_tang,
 )
-from bandana.algorithms.environments.contexts import sphere_table
 from bandana.algorithms.environments.kernel_functions import PooledFunction
-from bandana.algorithms.environments.tables import RewardTable
+from bandana.algorithms.environments.tables import RewardTable, sphere_table
 from bandana.algorithms.problem import FINITE, POOLED, Problem
 from bandana.algorithms.protocol import FloatArray
 from bandana.algorithms.rkhs.pool import Pool

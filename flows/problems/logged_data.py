@@ -13,10 +13,9 @@ import numpy as np
 from pydantic import AfterValidator, Field, model_validator
 
 from bandana.algorithms.coins import Coins, coins_of
-from bandana.algorithms.environments.contexts import sphere_table
 from bandana.algorithms.environments.off_policy import DR, IPS, SNIPS, Log, effective, estimates, weights_of
 from bandana.algorithms.environments.simulated_log import RewardModel, SimulatedArms, SimulatedUsers, features_of
-from bandana.algorithms.environments.tables import RewardTable, random_table
+from bandana.algorithms.environments.tables import RewardTable, random_table, sphere_table
 from bandana.algorithms.observers import ContextualRegretCurve, RegretCurve
 from bandana.algorithms.problem import CONTEXTUAL, FINITE, Problem
 from bandana.algorithms.protocol import Algorithm, FloatArray, IntArray

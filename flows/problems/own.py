@@ -10,10 +10,9 @@ from typing import Any, ClassVar, Generic, Literal, TypeVar
 import numpy as np
 from pydantic import Field, PrivateAttr, ValidationInfo, field_validator, model_validator
 
-from bandana.algorithms.environments.contexts import sphere_table
 from bandana.algorithms.environments.mdp_instances import Instance, tabular
 from bandana.algorithms.environments.own_streams import BrokenStream, OwnArms, OwnContexts, check_repeatable
-from bandana.algorithms.environments.tables import RewardTable, random_table
+from bandana.algorithms.environments.tables import RewardTable, random_table, sphere_table
 from bandana.algorithms.problem import CONTEXTUAL, FINITE, LINEAR_MDP
 from bandana.algorithms.protocol import EpisodicStream, FloatArray, Stream
 from bandana.flows.keys.content import content_key

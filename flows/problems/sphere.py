@@ -11,10 +11,10 @@ from pydantic import Field, model_validator
 from bandana.algorithms.bandits.contextual import batched, logistic_ucb
 from bandana.algorithms.bandits.contextual.batched import ProblemWithDropouts
 from bandana.algorithms.entry import Entry
-from bandana.algorithms.environments.contexts import ContextLaw, sphere_table
+from bandana.algorithms.environments.contexts import ContextLaw
 from bandana.algorithms.environments.drawn import action_names
 from bandana.algorithms.environments.sphere import LinearLink, LogisticLink, SphereContexts
-from bandana.algorithms.environments.tables import RewardTable
+from bandana.algorithms.environments.tables import RewardTable, sphere_table
 from bandana.algorithms.logistic import LogisticProblem
 from bandana.algorithms.problem import CONTEXTUAL, Problem
 from bandana.algorithms.protocol import FloatArray

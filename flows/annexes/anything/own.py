@@ -16,9 +16,8 @@ import numpy as np
 from numpy.random import SeedSequence
 
 from bandana.algorithms.entry import Claim
-from bandana.algorithms.environments.contexts import sphere_table
 from bandana.algorithms.environments.episodes import Table, random_episodes
-from bandana.algorithms.environments.tables import RewardTable, random_table
+from bandana.algorithms.environments.tables import RewardTable, random_table, sphere_table
 from bandana.algorithms.protocol import Algorithm
 from bandana.audits.claims import ClaimError
 from bandana.audits.outcome import INDEPENDENT, Effort, Outcome

@@ -13,11 +13,10 @@ from rich.table import Table
 
 from bandana.algorithms.catalog import CATALOG
 from bandana.algorithms.entry import AS_KNOWN, PRINTED, Entry
-from bandana.algorithms.environments.contexts import sphere_table
 from bandana.algorithms.environments.episodes import Table as Data
 from bandana.algorithms.environments.episodes import random_episodes
 from bandana.algorithms.environments.linear import random_arms
-from bandana.algorithms.environments.tables import ContextTable, random_table
+from bandana.algorithms.environments.tables import ContextTable, random_table, sphere_table
 from bandana.algorithms.environments.worst_mdps import N_STATES, linear_bed, mixture_bed
 from bandana.algorithms.environments.worst_pools import POOL_KERNEL, SMOOTH, worst_pool
 from bandana.algorithms.papers.readings import EXTRAS, READINGS, Reading, Values

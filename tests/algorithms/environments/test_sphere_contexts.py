@@ -10,12 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bandana.algorithms.environments import contexts
-from bandana.algorithms.environments.contexts import (
-    check_assumption_2,
-    sphere_table,
-    uniform_sphere_law,
-)
+from bandana.algorithms.environments.contexts import check_assumption_2, uniform_sphere_law
 from bandana.algorithms.environments.sphere import LinearLink, SphereContexts
+from bandana.algorithms.environments.tables import sphere_table
 from bandana.privacy_core import Interval
 
 SYMMETRIC, UNIT = Interval(-1.0, 1.0), Interval(0.0, 1.0)

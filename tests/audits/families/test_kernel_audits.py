@@ -11,8 +11,7 @@ from nightly import first
 
 from bandana.algorithms.bandits.kernel.gp_ucb import GPUCBSettings
 from bandana.algorithms.catalog import find
-from bandana.algorithms.environments.contexts import sphere_table
-from bandana.algorithms.environments.tables import ContextTable, random_table
+from bandana.algorithms.environments.tables import ContextTable, random_table, sphere_table
 from bandana.algorithms.environments.worst_pools import worst_pool
 from bandana.algorithms.problem import Problem
 from bandana.algorithms.rkhs.features import feature_map

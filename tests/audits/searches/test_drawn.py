@@ -5,9 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from bandana.algorithms.environments.contexts import sphere_table
 from bandana.algorithms.environments.episodes import random_episodes
-from bandana.algorithms.environments.tables import random_table
+from bandana.algorithms.environments.tables import random_table, sphere_table
 from bandana.audits.searches.constants import thresholds_of
 from bandana.audits.searches.drawn import Between, _draw
 from bandana.audits.searches.walk import Batch, values_of, walk

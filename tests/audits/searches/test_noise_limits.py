@@ -23,18 +23,51 @@ def test_an_outcome_without_probability_is_far_out_and_still_a_number():
     assert abs(z[2, 0]) < 5
 
 
-def test_coordinates_that_need_too_many_replicates_are_an_error(monkeypatch):
+class _Wide:
+    """An examination of so many released coordinates; another run releases one more."""
+
+    def __init__(self, width):
+        self.width, self.tried = width, []
+
+    def __call__(self, algorithm, table, *, n_reps, seed):
+        self.tried.append(n_reps)
+        assert len(self.tried) < 9, "it never ends"
+        if n_reps < 4 * (self.width + 1):
+            self.width += 1
+            raise noise.TooFewReplicatesError(self.width - 1, n_reps)
+
+
+@pytest.mark.parametrize(
+    ("width", "tried"),
+    [(1023, [4096]), (1024, [4096, 5125]), (1920, [4096, 9605]), (14_000, [4096, 65_536]), (16_382, [4096, 65_536])],
+)
+def test_wide_noise_gets_a_quarter_more_replicates_than_it_needs(monkeypatch, width, tried):
+    wide = _Wide(width)
+    monkeypatch.setattr(noise, "examine", wide)
+    assert noise.examine_noise(None, None, 1) is None
+    assert wide.tried == tried
+
+
+@pytest.mark.parametrize(("width", "tried"), [(16_383, [4096, 65_536]), (16_384, [4096])])
+def test_coordinates_that_need_too_many_replicates_are_an_error(monkeypatch, width, tried):
+    wide = _Wide(width)
+    monkeypatch.setattr(noise, "examine", wide)
+    with pytest.raises(ValueError, match="16384 released coordinates need n_reps of at least 65540"):
+        noise.examine_noise(None, None, 1)
+    assert wide.tried == tried
+
+
+def test_another_error_of_an_algorithm_is_not_tried_again(monkeypatch):
     tried = []
 
     def examine(algorithm, table, *, n_reps, seed):
         tried.append(n_reps)
-        assert len(tried) < 9, "it never ends"
-        raise ValueError(f"needs more than {n_reps}")
+        raise ValueError("the algorithm's own")
 
     monkeypatch.setattr(noise, "examine", examine)
-    with pytest.raises(ValueError, match="needs more than 65536"):
+    with pytest.raises(ValueError, match="the algorithm's own"):
         noise.examine_noise(None, None, 1)
-    assert tried == [4096, 4 * 4096, 16 * 4096]
+    assert tried == [4096]
 
 
 def test_the_noise_of_both_runs_is_looked_at(monkeypatch):
@@ -66,3 +99,20 @@ def test_the_ledger_of_a_noise_audit_knows_how_many_records_there_are(monkeypatc
     unit = Interval(0.0, 1.0)
     assert noise.examine(adar_ucb(2, 2.0, 1.0, 3.1, unit, "printed"), RewardTable(np.zeros((16, 2)), unit)) is None
     assert lengths == [16, 16]
+
+
+def test_a_run_that_is_too_short_is_played_half(monkeypatch):
+    """The first half shows that more replicates are needed: the other one is not played."""
+    lengths = []
+
+    def live(n_reps, source, **options):
+        lengths.append(n_reps)
+        return LiveLedger(n_reps, source, **options)
+
+    monkeypatch.setattr(noise, "LiveLedger", live)
+    unit = Interval(0.0, 1.0)
+    table = RewardTable(np.zeros((1 << 20, 2)), unit)
+    with pytest.raises(noise.TooFewReplicatesError) as few:
+        noise.examine(adar_ucb(2, 2.0, 1.0, 3.1, unit, "printed"), table, n_reps=64, seed=1)
+    assert lengths == [32]
+    assert few.value.n_needed > 64
